@@ -1,0 +1,253 @@
+"""What rooms say to one another: the engine's frames, and what a turn is and yields.
+
+Frames travel between processes as msgpack and are msgspec structs; the rest stays in the server and
+is dataclasses.
+"""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from antiphon.errors import AntiphonError
+from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
+
+# ── server → host ────────────────────────────────────────────────────────────────────────────────
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """How tokens are chosen, every field resolved: what a client left out has the model's default.
+
+    `temperature` 0 means greedy. `top_k` 0 means off. `seed` is always set, since engines repeat a
+    constant one.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    logprobs: bool = False
+    json_schema: str | None = None
+
+
+class Admit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="admit"):
+    """Start one generation in a free slot. `max_tokens` is a hard bound and always set."""
+
+    request: EngineRequest
+    slot: SlotIndex
+    prompt: list[int]
+    max_tokens: int
+    sampling: Sampling
+    stop: list[str]
+
+
+class Abort(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="abort"):
+    """Give the slot back as soon as a step allows; idempotent, and legal after the end."""
+
+    request: EngineRequest
+    slot: SlotIndex
+
+
+class Halt(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="halt"):
+    """End the host process in order; whatever still runs is dropped."""
+
+
+HostCommand = Admit | Abort | Halt
+
+# ── host → server ────────────────────────────────────────────────────────────────────────────────
+
+
+class EndReason(enum.StrEnum):
+    """Why a generation ended, as the host knows it."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CANCELLED = "cancelled"
+    CAPACITY = "capacity"
+    FAILED = "failed"
+
+
+class TokenLogprob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One sampled token: its text as far as it has one, its bytes, its natural-log probability."""
+
+    text: str
+    data: bytes
+    logprob: float
+
+
+class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What one slot gained in a step: text that may leave, tokens so far, and the end if it came.
+
+    `tokens` counts all generated tokens of this request, also those whose text is still held back.
+    """
+
+    slot: SlotIndex
+    request: EngineRequest
+    text: str
+    tokens: int
+    end: EndReason | None = None
+    logprobs: list[TokenLogprob] | None = None
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loaded engine can do. Blocks are `block_size` tokens; `window` is prompt plus
+    answer in tokens."""
+
+    engine: str
+    engine_version: str
+    slots: int
+    kv_blocks: int
+    block_size: int
+    window: int
+    special_tokens: list[int]
+    logprobs: bool
+    json_schema: bool
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):
+    """The first frame of a host: the model is loaded and one step has run."""
+
+    pid: int
+    capabilities: Capabilities
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="step"):
+    """One engine step with every slot's news. Sent for each step, also when no slot gained text:
+    it is the heartbeat."""
+
+    number: int
+    duration_s: float
+    texts: list[SlotText]
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="released"):
+    """The slot is free and its KV blocks are back. Exactly one for each Admit, after the last
+    SlotText."""
+
+    slot: SlotIndex
+    request: EngineRequest
+    reason: EndReason
+    tokens: int
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="stats"):
+    """Sent about once a second, idle or not: the host is alive. `kv_usage` is 0…1."""
+
+    steps: int
+    live: int
+    kv_usage: float
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="fault"):
+    """Something went wrong in the host; with `request` set it concerns that one, whose Released
+    follows."""
+
+    code: str
+    detail: str
+    request: EngineRequest | None = None
+
+
+HostFrame = Ready | Step | Released | Stats | Fault
+
+# ── a turn ───────────────────────────────────────────────────────────────────────────────────────
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation, its text parts already joined."""
+
+    role: Role
+    content: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One validated request for an answer. `max_tokens` None means the server's default, within the
+    window.
+
+    `sampling.seed` is the seed of choice 0; choice i uses seed + i.
+    """
+
+    request: RequestId
+    model: ModelName
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    choices: int = 1
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+
+
+class CancelCause(enum.StrEnum):
+    """Why an answer was cancelled before its end."""
+
+    DISCONNECT = "disconnect"
+    SLOW_READER = "slow_reader"
+    DEADLINE = "deadline"
+    SHUTDOWN = "shutdown"
+    OWNER_LOST = "owner_lost"
+
+
+class FinishReason(enum.StrEnum):
+    """How a choice ended, in OpenAI's words."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """New text of one choice; several engine steps may be merged into one when the reader is
+    behind."""
+
+    choice: int
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceEnded:
+    """No more text for this choice."""
+
+    choice: int
+    finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of a turn: the prompt once, the answers of all choices together."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """The terminal event of a turn that completed: every choice has ended."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed:
+    """The terminal event of a turn that did not complete, with the typed reason."""
+
+    error: AntiphonError
+    usage: Usage = field(default=Usage(prompt_tokens=0, completion_tokens=0))
+
+
+TurnEvent = Delta | ChoiceEnded | TurnEnded | TurnFailed

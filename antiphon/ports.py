@@ -1,0 +1,103 @@
+"""What the core needs from the leaves, said at the user's side. Implementations are structural:
+nobody inherits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from antiphon.events import (
+    CancelCause,
+    Capabilities,
+    HostCommand,
+    HostFrame,
+    Message,
+    Turn,
+    TurnEvent,
+)
+from antiphon.ids import ModelName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCard:
+    """A model this server serves, as `/v1/models` shows it. `created` is a Unix time in seconds."""
+
+    name: ModelName
+    created: int
+    owned_by: str
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingDefaults:
+    """What a client's silence means, from the model's own card or generation config."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+
+
+class EngineLink(Protocol):
+    """One running engine host, as its driver sees it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def send(self, command: HostCommand) -> None:
+        """Raises HostLost when the host is gone."""
+
+    async def receive(self) -> HostFrame:
+        """The next frame. Raises HostLost at the end of the stream, HostProtocolError on a
+        malformed frame."""
+
+    async def aclose(self, *, grace_s: float) -> None:
+        """Ask the host to end, then kill its process group after the grace. Never raises;
+        idempotent."""
+
+    def kill(self) -> None:
+        """SIGKILL the host's process group now. Idempotent."""
+
+
+class EngineLauncher(Protocol):
+    """Starts engine hosts of one configured kind."""
+
+    async def launch(self) -> EngineLink:
+        """Start a host process; it reports Ready as its first frame. Raises HostStartFailed."""
+
+
+class ChatTokenizer(Protocol):
+    """The model's own chat template and vocabulary."""
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of the rendered prompt, ready for the assistant's turn. Text that spells a
+        special token
+        is encoded as plain text. Raises InvalidRequest when the template refuses the messages."""
+
+
+class TurnStream(Protocol):
+    """The reading end of one turn."""
+
+    async def next_event(self) -> TurnEvent:
+        """The next event; after TurnEnded or TurnFailed there is none and calling again is a
+        bug."""
+
+    def cancel(self, cause: CancelCause) -> None:
+        """Give everything back; never blocks, idempotent, legal in every state."""
+
+
+class Chat(Protocol):
+    """What the HTTP room needs of the rest of the server."""
+
+    def models(self) -> tuple[ModelCard, ...]: ...
+
+    def capabilities(self, model: ModelName) -> Capabilities | None:
+        """What the model's engine can do; None while no host of it has been ready yet. Raises
+        ModelNotFound."""
+
+    def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
+        """Raises ModelNotFound."""
+
+    async def open_turn(self, turn: Turn) -> TurnStream:
+        """Start a turn. Raises RequestError when it is refused at once; later refusals arrive as
+        TurnFailed,
+        before any Delta."""
