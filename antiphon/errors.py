@@ -6,6 +6,7 @@ AntiphonError
 │   ├─ ModelUnknown           the reference names nothing that can be found
 │   ├─ ModelDamaged           a file's SHA-256 is not the recorded one
 │   ├─ ModelFetchFailed       the package index did not deliver
+│   ├─ ModelStoreFailed       the disk under the model store refused
 │   └─ ModelUnsupported       found, but not something this engine can prepare
 ├─ SupervisionError
 │   ├─ SpecError              a child or supervisor specification contradicts itself
@@ -34,17 +35,24 @@ AntiphonError
     ├─ QueueFull              over the bound on waiting work (503 with Retry-After)
     ├─ QueueExpired           waited longer than the queue deadline
     ├─ EngineUnavailable      no engine is ready and none became so in time
-    └─ Draining               the server is stopping
+    ├─ Draining               the server is stopping
+    └─ TurnInterrupted        the server ended an answer that had begun
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from antiphon.ids import ActorPath
 
 
 class AntiphonError(Exception):
-    """Root of everything Antiphon raises on purpose."""
+    """Root of everything Antiphon raises on purpose. `sentence` is a format over the fields."""
+
+    sentence: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.sentence.format_map(vars(self))
 
 
 @dataclass(eq=False)
@@ -54,8 +62,7 @@ class SettingsError(AntiphonError):
     key: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"setting {self.key}: {self.problem}"
+    sentence: ClassVar[str] = "setting {key}: {problem}"
 
 
 class ModelError(AntiphonError):
@@ -83,10 +90,9 @@ class ModelDamaged(ModelError):
     expected_sha256: str
     actual_sha256: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.path} is damaged: SHA-256 {self.actual_sha256}, expected {self.expected_sha256}"
-        )
+    sentence: ClassVar[str] = (
+        "{path} is damaged: SHA-256 {actual_sha256}, expected {expected_sha256}"
+    )
 
 
 @dataclass(eq=False)
@@ -96,8 +102,17 @@ class ModelFetchFailed(ModelError):
     reference: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"cannot fetch model {self.reference!r}: {self.reason}"
+    sentence: ClassVar[str] = "cannot fetch model {reference!r}: {reason}"
+
+
+@dataclass(eq=False)
+class ModelStoreFailed(ModelError):
+    """The data directory can't be written: no permission, no space, not a folder."""
+
+    folder: Path
+    reason: str
+
+    sentence: ClassVar[str] = "model store {folder}: {reason}"
 
 
 @dataclass(eq=False)
@@ -107,8 +122,7 @@ class ModelUnsupported(ModelError):
     reference: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"cannot use model {self.reference!r}: {self.reason}"
+    sentence: ClassVar[str] = "cannot use model {reference!r}: {reason}"
 
 
 class SupervisionError(AntiphonError):
@@ -122,8 +136,7 @@ class SpecError(SupervisionError):
     subject: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.problem}"
+    sentence: ClassVar[str] = "{subject}: {problem}"
 
 
 @dataclass(eq=False)
@@ -133,8 +146,7 @@ class StartFailed(SupervisionError):
     path: ActorPath
     reason: str
 
-    def __str__(self) -> str:
-        return f"{self.path} did not start: {self.reason}"
+    sentence: ClassVar[str] = "{path} did not start: {reason}"
 
 
 @dataclass(eq=False)
@@ -143,8 +155,7 @@ class AlreadyPresent(SupervisionError):
 
     path: ActorPath
 
-    def __str__(self) -> str:
-        return f"{self.path} is already present"
+    sentence: ClassVar[str] = "{path} is already present"
 
 
 @dataclass(eq=False)
@@ -154,8 +165,7 @@ class MaxChildren(SupervisionError):
     path: ActorPath
     limit: int
 
-    def __str__(self) -> str:
-        return f"{self.path} already has {self.limit} children"
+    sentence: ClassVar[str] = "{path} already has {limit} children"
 
 
 @dataclass(eq=False)
@@ -167,8 +177,7 @@ class IntensityExceeded(SupervisionError):
     restarts: int
     period_s: float
 
-    def __str__(self) -> str:
-        return f"{self.path} gave up after {self.restarts} restarts in {self.period_s:g} s"
+    sentence: ClassVar[str] = "{path} gave up after {restarts} restarts in {period_s:g} s"
 
 
 class ActorError(AntiphonError):
@@ -182,8 +191,7 @@ class ActorCrashed(ActorError):
     path: ActorPath
     incarnation: int
 
-    def __str__(self) -> str:
-        return f"{self.path} crashed (incarnation {self.incarnation})"
+    sentence: ClassVar[str] = "{path} crashed (incarnation {incarnation})"
 
 
 @dataclass(eq=False)
@@ -192,8 +200,7 @@ class ActorStopped(ActorError):
 
     path: ActorPath
 
-    def __str__(self) -> str:
-        return f"{self.path} stopped"
+    sentence: ClassVar[str] = "{path} stopped"
 
 
 @dataclass(eq=False)
@@ -202,8 +209,7 @@ class NoActor(ActorError):
 
     path: ActorPath
 
-    def __str__(self) -> str:
-        return f"no actor at {self.path}"
+    sentence: ClassVar[str] = "no actor at {path}"
 
 
 @dataclass(eq=False)
@@ -213,8 +219,7 @@ class MailboxFull(ActorError):
     path: ActorPath
     capacity: int
 
-    def __str__(self) -> str:
-        return f"mailbox of {self.path} is full ({self.capacity})"
+    sentence: ClassVar[str] = "mailbox of {path} is full ({capacity})"
 
 
 @dataclass(eq=False)
@@ -224,8 +229,7 @@ class AskTimeout(ActorError):
     path: ActorPath
     waited_s: float
 
-    def __str__(self) -> str:
-        return f"{self.path} did not answer within {self.waited_s:g} s"
+    sentence: ClassVar[str] = "{path} did not answer within {waited_s:g} s"
 
 
 @dataclass(eq=False)
@@ -244,8 +248,7 @@ class WouldDeadlock(ActorError):
 
     path: ActorPath
 
-    def __str__(self) -> str:
-        return f"{self.path} is waiting for the caller to start"
+    sentence: ClassVar[str] = "{path} is waiting for the caller to start"
 
 
 class EngineError(AntiphonError):
@@ -258,8 +261,7 @@ class HostStartFailed(EngineError):
 
     reason: str
 
-    def __str__(self) -> str:
-        return f"engine host did not start: {self.reason}"
+    sentence: ClassVar[str] = "engine host did not start: {reason}"
 
 
 @dataclass(eq=False)
@@ -268,8 +270,7 @@ class HostLost(EngineError):
 
     reason: str
 
-    def __str__(self) -> str:
-        return f"engine host lost: {self.reason}"
+    sentence: ClassVar[str] = "engine host lost: {reason}"
 
 
 @dataclass(eq=False)
@@ -278,8 +279,7 @@ class HostProtocolError(EngineError):
 
     problem: str
 
-    def __str__(self) -> str:
-        return f"engine host broke the protocol: {self.problem}"
+    sentence: ClassVar[str] = "engine host broke the protocol: {problem}"
 
 
 @dataclass(eq=False)
@@ -289,8 +289,7 @@ class GenerationFailed(EngineError):
     code: str
     detail: str
 
-    def __str__(self) -> str:
-        return f"generation failed ({self.code}): {self.detail}"
+    sentence: ClassVar[str] = "generation failed ({code}): {detail}"
 
 
 class RequestError(AntiphonError):
@@ -338,8 +337,7 @@ class ModelNotFound(RequestError):
 
     model: str
 
-    def __str__(self) -> str:
-        return f"The model `{self.model}` does not exist or you do not have access to it."
+    sentence: ClassVar[str] = "The model `{model}` does not exist or you do not have access to it."
 
 
 @dataclass(eq=False)
@@ -348,8 +346,7 @@ class PayloadTooLarge(RequestError):
 
     limit: int
 
-    def __str__(self) -> str:
-        return f"The request body is larger than {self.limit} bytes."
+    sentence: ClassVar[str] = "The request body is larger than {limit} bytes."
 
 
 @dataclass(eq=False)
@@ -359,8 +356,9 @@ class QueueFull(RequestError):
     reason: str
     retry_after_s: float
 
-    def __str__(self) -> str:
-        return f"The server is overloaded ({self.reason}); try again in {self.retry_after_s:.1f} s."
+    sentence: ClassVar[str] = (
+        "The server is overloaded ({reason}); try again in {retry_after_s:.1f} s."
+    )
 
 
 @dataclass(eq=False)
@@ -370,8 +368,7 @@ class QueueExpired(RequestError):
     waited_s: float
     retry_after_s: float
 
-    def __str__(self) -> str:
-        return f"No slot became free within {self.waited_s:.1f} s; try again later."
+    sentence: ClassVar[str] = "No slot became free within {waited_s:.1f} s; try again later."
 
 
 @dataclass(eq=False)
@@ -380,8 +377,7 @@ class EngineUnavailable(RequestError):
 
     retry_after_s: float
 
-    def __str__(self) -> str:
-        return "The engine is starting; try again shortly."
+    sentence: ClassVar[str] = "The engine is starting; try again shortly."
 
 
 @dataclass(eq=False)
@@ -390,5 +386,13 @@ class Draining(RequestError):
 
     retry_after_s: float
 
-    def __str__(self) -> str:
-        return "The server is shutting down."
+    sentence: ClassVar[str] = "The server is shutting down."
+
+
+@dataclass(eq=False)
+class TurnInterrupted(RequestError):
+    """The server ended an answer that had begun; what was delivered stands."""
+
+    reason: str
+
+    sentence: ClassVar[str] = "The answer was interrupted: {reason}."

@@ -79,7 +79,7 @@ class TurnStream(Protocol):
 
     async def next_event(self) -> TurnEvent:
         """The next event; after TurnEnded or TurnFailed there is none and calling again is a
-        bug."""
+        bug. Cancelling the call loses no event."""
 
     def cancel(self, cause: CancelCause) -> None:
         """Give everything back; never blocks, idempotent, legal in every state."""
@@ -101,3 +101,51 @@ class Chat(Protocol):
         """Start a turn. Raises RequestError when it is refused at once; later refusals arrive as
         TurnFailed,
         before any Delta."""
+
+
+class Telemetry(Protocol):
+    """What rooms report as it happens. Every method is a fact, never blocks, never raises."""
+
+    def http_request_finished(
+        self, handler: str, method: str, status: int, seconds: float
+    ) -> None: ...
+
+    def sse_opened(self) -> None:
+        """A streaming answer began; `sse_closed` follows exactly once."""
+
+    def sse_closed(self) -> None: ...
+
+    def stream_disconnected(self) -> None:
+        """The client left a streaming answer before its end."""
+
+    def admission_rejected(self, reason: str) -> None:
+        """A request was refused for load; `reason` is a short word of a fixed set."""
+
+    def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
+        """How many requests hold a slot and how many wait for one, now."""
+
+    def queue_left(self, model: ModelName, seconds: float) -> None:
+        """A request got its slot after waiting this long."""
+
+    def first_token(self, model: ModelName, seconds: float) -> None:
+        """The first text of a request, this long after the request arrived."""
+
+    def prompt_admitted(self, model: ModelName, tokens: int) -> None: ...
+
+    def tokens_generated(self, model: ModelName, tokens: int, seconds: float) -> None:
+        """A request gained tokens, `seconds` after it last did; 0 for its first ones."""
+
+    def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
+        """A turn ended, in whatever way: stop, length, abort or error."""
+
+    def turn_cancelled(self, cause: CancelCause) -> None: ...
+
+    def released_after_disconnect(self, seconds: float, tokens: int) -> None:
+        """The engine gave a slot back after the client left; `tokens` were generated in between."""
+
+    def engine_stepped(self, model: ModelName, seconds: float) -> None: ...
+
+    def engine_stats(self, model: ModelName, kv_usage: float) -> None:
+        """`kv_usage` is 0…1."""
+
+    def engine_restarted(self, model: ModelName) -> None: ...

@@ -5,10 +5,11 @@ Nothing else reads the environment. Unknown keys and contradictions stop the sta
 that names the key.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -116,45 +117,85 @@ def load_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
     """Defaults, overlaid by `file`, overlaid by the `ANTIPHON_*` entries of `environ`. Raises
     SettingsError."""
     raw = _read_toml(file) if file is not None else {}
-    for name, value in environ.items():
+    # The file alone first, so that its mistakes are told by its own keys.
+    settings = _convert(raw)
+    overlaid = False
+    for name, value in sorted(environ.items()):
         if name.startswith(_PREFIX):
             _overlay(raw, name, value)
-    settings = _convert(raw)
+            overlaid = True
+    settings = _convert(raw) if overlaid else settings
     _check(settings)
-    return msgspec.structs.replace(settings, data_dir=settings.data_dir.expanduser().absolute())
+    return msgspec.structs.replace(settings, data_dir=_home_expanded(settings.data_dir))
+
+
+def parse_bind(key: str, value: str) -> tuple[str, int]:
+    """Split "127.0.0.1:8000" or "[::1]:8000" into host and port. Raises SettingsError."""
+    host, separator, port = value.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    valid_host = bool(bare) and not any(c.isspace() or c in "[]" for c in bare)
+    if not separator or not valid_host or (":" in bare) != bracketed:
+        raise SettingsError(key, f"must be host:port, not {value!r}")
+    if not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        raise SettingsError(key, f"must end in a port from 0 to 65535, not {value!r}")
+    return bare, int(port)
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError("--config", f"cannot read {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError("--config", f"{file} is not TOML: {error}") from error
 
 
-def _overlay(raw: dict[str, Any], name: str, value: str) -> None:
+def _overlay(raw: dict[str, Any], name: str, text: str) -> None:
     """Put one variable at its key; a section's name is the first word:
     ANTIPHON_QUEUE_DEADLINE_S."""
     key = name.removeprefix(_PREFIX).lower()
-    if key in _TOP_LEVEL:
-        raw[key] = value
-        return
     section, _, rest = key.partition("_")
-    if section not in _SECTIONS or rest not in _SECTIONS[section]:
+    if key in _TOP_LEVEL:
+        table, field, kind = raw, key, _TOP_LEVEL[key]
+    elif rest in _SECTIONS.get(section, {}):
+        table, field, kind = raw.setdefault(section, {}), rest, _SECTIONS[section][rest]
+    else:
         raise SettingsError(name, "unknown variable")
-    table = raw.setdefault(section, {})
-    if not isinstance(table, dict):
-        raise SettingsError(section, "must be a table")
-    table[rest] = value
+    # Compose files and unit files can only leave a variable empty, not unset it.
+    if text:
+        table[field] = _from_text(name, text, kind)
+
+
+def _from_text(name: str, text: str, kind: Any) -> Any:
+    """A variable's value in the type that the same key would have in a TOML file."""
+    shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
+    try:
+        if kind is bool:
+            return _TRUTHS[text.lower()]
+        if kind is int or kind is float:
+            return kind(text)
+    except (KeyError, ValueError) as error:
+        raise SettingsError(name, f"must be {_KINDS[kind]}, not {shown}") from error
+    if get_origin(kind) is Literal and text not in get_args(kind):
+        raise SettingsError(name, f"must be one of {', '.join(get_args(kind))}, not {shown}")
+    return text
 
 
 def _convert(raw: dict[str, Any]) -> Settings:
     try:
-        # Variables are strings, so numbers are taken from strings too; msgspec still refuses "abc".
-        return msgspec.convert(raw, Settings, strict=False)
+        return msgspec.convert(raw, Settings, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise _named(error) from error
+
+
+def _path(kind: type, value: object) -> object:
+    """msgspec has no Path of its own."""
+    if kind is not Path:
+        raise NotImplementedError(kind)
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a path")
+    return Path(value)
 
 
 def _named(error: msgspec.ValidationError) -> SettingsError:
@@ -165,44 +206,74 @@ def _named(error: msgspec.ValidationError) -> SettingsError:
     if "unknown field" in problem:
         unknown = problem.rpartition("unknown field ")[2].strip("`")
         return SettingsError(f"{key}.{unknown}".removeprefix("."), "unknown setting")
+    section, _, field = key.rpartition(".")
+    kind = (_SECTIONS.get(section, {}) if section else _TOP_LEVEL).get(field)
+    if problem.startswith("Invalid enum value") and get_origin(kind) is Literal:
+        problem = f"must be one of {', '.join(get_args(kind))}"
     return SettingsError(key or "settings", problem)
 
 
+def _home_expanded(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:  # "~name" of nobody, or no home at all
+        raise SettingsError("data_dir", f"cannot find the home folder in {path}") from error
+
+
 def _check(settings: Settings) -> None:
-    for key in ("bind", "ops_bind"):
-        parse_bind(key, getattr(settings, key))
-    if settings.bind == settings.ops_bind and not settings.bind.endswith(":0"):
-        raise SettingsError("ops_bind", f"must differ from bind ({settings.bind})")
-    for section, names in _POSITIVE.items():
-        part = getattr(settings, section)
-        for name in names:
-            if getattr(part, name) <= 0:
-                raise SettingsError(f"{section}.{name}", "must be greater than 0")
-    if settings.engine.threads < 0:
-        raise SettingsError("engine.threads", "must be 0 or more")
+    _check_binds(settings)
+    for section, fields in _SECTIONS.items():
+        for name, kind in fields.items():
+            if kind is int or kind is float:
+                _check_number(f"{section}.{name}", getattr(getattr(settings, section), name))
+    for key, value in (("model", settings.model), ("model_name", settings.model_name)):
+        if value is not None and not value.strip():
+            raise SettingsError(key, "must not be empty")
+    if settings.engine.step_tokens < settings.engine.slots:
+        # Each running stream takes one token of a step, so some would wait for ever.
+        raise SettingsError("engine.step_tokens", "must be at least engine.slots")
+    if settings.queue.max_tokens < settings.generation.default_max_tokens:
+        raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
     if settings.shutdown.drain_s >= settings.shutdown.budget_s:
         raise SettingsError("shutdown.drain_s", "must be less than shutdown.budget_s")
 
 
-def parse_bind(key: str, value: str) -> tuple[str, int]:
-    """Split "127.0.0.1:8000" or "[::1]:8000" into host and port. Raises SettingsError."""
-    host, separator, port = value.rpartition(":")
-    if not separator or not host or not port.isdecimal() or int(port) > 65_535:
-        raise SettingsError(key, f"must be host:port, not {value!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+def _check_number(key: str, value: float) -> None:
+    if not math.isfinite(value) or value > _LARGEST:
+        raise SettingsError(key, f"must be a number up to {_LARGEST}")
+    if key in _MAY_BE_ZERO:
+        if value < 0:
+            raise SettingsError(key, "must be 0 or more")
+    elif value <= 0:
+        raise SettingsError(key, "must be greater than 0")
 
 
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    "engine": EngineSettings.__struct_fields__,
-    "queue": QueueSettings.__struct_fields__,
-    "generation": GenerationSettings.__struct_fields__,
-    "http": HttpSettings.__struct_fields__,
-    "shutdown": ShutdownSettings.__struct_fields__,
+def _check_binds(settings: Settings) -> None:
+    host, port = parse_bind("bind", settings.bind)
+    ops_host, ops_port = parse_bind("ops_bind", settings.ops_bind)
+    hosts = {"127.0.0.1" if name == "localhost" else name for name in (host, ops_host)}
+    if port == ops_port != 0 and (len(hosts) == 1 or hosts & _EVERY_ADDRESS):
+        raise SettingsError("ops_bind", f"must differ from bind ({settings.bind})")
+
+
+def _fields(struct: type) -> dict[str, Any]:
+    return get_type_hints(struct)
+
+
+_SECTIONS: dict[str, dict[str, Any]] = {
+    name: _fields(kind)
+    for name, kind in _fields(Settings).items()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 }
-_TOP_LEVEL = frozenset(Settings.__struct_fields__) - _SECTIONS.keys()
-_POSITIVE = {
-    section: tuple(
-        name for name in names if name not in {"threads", "prefix_cache", "kv_precision"}
-    )
-    for section, names in _SECTIONS.items()
+_TOP_LEVEL = {name: kind for name, kind in _fields(Settings).items() if name not in _SECTIONS}
+_TRUTHS = {"true": True, "1": True, "yes": True, "on": True} | {
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
 }
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+_MAY_BE_ZERO = frozenset({"engine.threads"})
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
+_LARGEST = 10**12
+"""Far above any sense, and far below where a time or a size overflows."""

@@ -1,0 +1,61 @@
+# Needs Python 3.11+, make and a package index. PYTHON names the interpreter, if not python3.
+
+BIN := .venv/bin
+UV := 0.13.9
+LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
+export PYTHON
+
+.PHONY: help setup serve setup-dev model check test bench load lock clean
+.NOTPARALLEL:
+
+help:
+	@echo "make setup   .venv with everything that serving needs"
+	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
+	@echo "make test    format, lint, types, layers, tests"
+	@echo "make bench   throughput and latency against the bare engine"
+	@echo "make load    a minute of chat users against a running server (HOST=...)"
+	@echo "make lock    both lock files anew"
+	@echo "make clean   everything that can be made again, but no model"
+
+setup:
+	@scripts/setup runtime
+
+serve: setup
+	@exec $(BIN)/antiphon serve
+
+setup-dev: setup
+	@scripts/setup dev
+
+model: setup
+	@$(BIN)/antiphon models pull
+
+check: setup-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/flake8-async --enable=ASYNC $$(find antiphon -name '*.py')
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# pytest is last: its summary is the last line.
+test: check model
+	$(BIN)/pytest
+
+bench: setup-dev model
+	$(BIN)/python -m bench
+
+HOST ?= http://127.0.0.1:8000
+load: setup-dev
+	$(BIN)/locust -f load/locustfile.py --headless -u 16 -r 4 -t 60s --host $(HOST)
+
+lock:
+	$${PYTHON:-python3} -m venv build/lock-tool
+	build/lock-tool/bin/python -m pip install --quiet uv==$(UV)
+	build/$(LOCK) --group build -o requirements.lock pyproject.toml
+	build/$(LOCK) --group build --group dev -c requirements.lock -o requirements-dev.lock \
+		pyproject.toml
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache .coverage bench-results
+	find antiphon bench load tests -name __pycache__ -exec rm -rf {} +

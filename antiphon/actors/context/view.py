@@ -1,0 +1,50 @@
+"""What the model is shown for a turn: the prompt's token ids and the room left for the answer.
+
+Keeps the rule that nothing is cut silently: what doesn't fit the window is refused with the
+numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import trio
+
+from antiphon.errors import ContextLengthExceeded
+from antiphon.events import Message
+from antiphon.ports import ChatTokenizer
+
+_THREAD_CHARS = 16_384
+"""Tokenising costs about a third of a microsecond a character; longer text would be felt by every
+stream, so it goes to a worker thread, where the tokenizer works without Python's lock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A prompt as token ids, and the longest answer in tokens that goes with it."""
+
+    prompt: list[int]
+    max_tokens: int
+
+
+def fit(prompt: list[int], *, max_tokens: int | None, default: int, window: int) -> View:
+    """Settle the longest answer: what the client named, else the default or what the window leaves.
+
+    Raises ContextLengthExceeded when prompt and answer don't fit `window` tokens.
+    """
+    room = window - len(prompt)
+    wanted = min(default, room) if max_tokens is None else max_tokens
+    if room < 1 or wanted > room:
+        raise ContextLengthExceeded(
+            window=window, prompt_tokens=len(prompt), max_tokens=max(wanted, 1)
+        )
+    return View(prompt=prompt, max_tokens=wanted)
+
+
+async def encode(tokenizer: ChatTokenizer, messages: Sequence[Message]) -> list[int]:
+    """Token ids of the rendered messages, in a worker thread when they are long.
+
+    Raises InvalidRequest when the model's template refuses the messages.
+    """
+    if sum(len(message.content) for message in messages) <= _THREAD_CHARS:
+        return tokenizer.encode_chat(messages)
+    return await trio.to_thread.run_sync(tokenizer.encode_chat, messages)

@@ -1,0 +1,29 @@
+"""A pool as those who send it work see it: a model, its vocabulary, its scheduler, its status."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from antiphon.actors.engines.status import EngineStatus
+from antiphon.actors.ref import Ref
+from antiphon.actors.scheduling.messages import SchedulerMessage
+from antiphon.ids import EngineRequest
+from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults
+
+
+def _engine_requests() -> Iterator[EngineRequest]:
+    """Never reused while the server lives, so a late frame can't be taken for another request's."""
+    return (EngineRequest(number) for number in itertools.count(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One model served by one scheduler; `default_max_tokens` is the answer of a silent client."""
+
+    card: ModelCard
+    scheduler: Ref[SchedulerMessage]
+    status: EngineStatus
+    tokenizer: ChatTokenizer
+    sampling_defaults: SamplingDefaults
+    default_max_tokens: int
+    requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)

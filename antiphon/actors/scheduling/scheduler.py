@@ -1,0 +1,272 @@
+"""The scheduler actor of one pool: a queue, slot leases, and the only one that admits work.
+
+Keeps the rule that a lease has a live owner: a withdrawal, the owner's end, the turn's deadline or
+the engine's Released gives it back, each at most once. Knows no text.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+import trio
+
+from antiphon.actors.actor import ActorContext
+from antiphon.actors.engines.messages import (
+    AskCapabilities,
+    Begin,
+    DriverMessage,
+    GenerationLost,
+    GenerationNews,
+    SlotReleased,
+)
+from antiphon.actors.monitor import Down, Monitor
+from antiphon.actors.ref import Ref
+from antiphon.actors.scheduling.messages import (
+    Generation,
+    OwnerDown,
+    SchedulerMessage,
+    Submit,
+    Sweep,
+    Withdraw,
+)
+from antiphon.actors.scheduling.schedule import Capacity, Lease, QueueBounds, Schedule, Ticket
+from antiphon.errors import (
+    ContextLengthExceeded,
+    EngineUnavailable,
+    HostLost,
+    QueueFull,
+    TurnInterrupted,
+)
+from antiphon.events import Abort, Admit, CancelCause, Capabilities
+from antiphon.ids import EngineRequest, ModelName
+from antiphon.ports import Telemetry
+from antiphon.supervision.exits import is_abnormal
+
+log = structlog.get_logger(__name__)
+
+_CAPABILITIES_S = 5.0
+_SWEEP_S = 0.5
+"""How late a queue deadline may be noticed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    generation: Generation
+    owner: Ref[GenerationNews]
+    monitor: Monitor
+
+
+@dataclass(slots=True)
+class ScheduleView:
+    """The schedule of the present incarnation, for status pages; None while there is none."""
+
+    schedule: Schedule | None = None
+
+
+class Scheduler:
+    """First in, first out. Its driver is ready before it starts, and a new driver means a new
+    scheduler, since leases on a dead host mean nothing."""
+
+    def __init__(
+        self,
+        driver: Ref[DriverMessage],
+        view: ScheduleView,
+        telemetry: Telemetry,
+        *,
+        model: ModelName,
+        bounds: QueueBounds,
+        turn_deadline_s: float,
+    ) -> None:
+        self._driver = driver
+        self._view = view
+        self._telemetry = telemetry
+        self._model = model
+        self._bounds = bounds
+        self._turn_deadline_s = turn_deadline_s
+        self._schedule: Schedule
+        self._me: Ref[SchedulerMessage]
+        self._driver_incarnation = 0
+        self._entries: dict[EngineRequest, _Entry] = {}
+        self._withdrawn: dict[EngineRequest, Withdraw] = {}
+
+    async def start(self, me: ActorContext[SchedulerMessage]) -> None:
+        """Ask the driver what the engine holds."""
+        self._me = me.ref
+        capabilities: Capabilities = await self._driver.ask(
+            lambda reply: AskCapabilities(reply=reply), deadline_s=_CAPABILITIES_S
+        )
+        self._driver_incarnation = self._driver.incarnation
+        self._schedule = Schedule(_capacity(capabilities), self._bounds)
+        self._view.schedule = self._schedule
+        me.start_soon(self._tick, me.ref)
+
+    def handle(self, message: SchedulerMessage) -> None:
+        """Every message ends with granting what has become possible."""
+        match message:
+            case Submit():
+                self._submit(message)
+            case Withdraw():
+                self._withdraw(message)
+            case SlotReleased():
+                self._released(message)
+            case OwnerDown():
+                self._owner_down(message)
+            case Sweep():
+                self._sweep()
+            case _:
+                assert_never(message)
+        for lease in self._schedule.grant(trio.current_time()):
+            self._begin(lease)
+        load = self._schedule.load()
+        self._telemetry.requests_in_flight(self._model, running=load.running, waiting=load.waiting)
+
+    def terminate(self) -> None:
+        """Every owner hears at once. What had only waited may be tried again; a driver that died
+        has already told those it knew a better reason, which is the one that counts."""
+        self._view.schedule = None
+        leased = {lease.ticket.request for lease in self._schedule.leases()}
+        entries, self._entries = self._entries, {}
+        for request, entry in entries.items():
+            entry.monitor.cancel()
+            error = (
+                HostLost("the engine is being restarted")
+                if request in leased
+                else EngineUnavailable(retry_after_s=1.0)
+            )
+            _tell(entry.owner, GenerationLost(request=request, error=error))
+        self._telemetry.requests_in_flight(self._model, running=0, waiting=0)
+
+    def _submit(self, submit: Submit) -> None:
+        now = trio.current_time()
+        tickets = [
+            Ticket(
+                request=generation.request,
+                turn=submit.turn,
+                prompt_tokens=len(generation.prompt),
+                max_tokens=generation.max_tokens,
+                queued_at=now,
+            )
+            for generation in submit.generations
+        ]
+        try:
+            self._schedule.submit(*tickets)
+        except (QueueFull, ContextLengthExceeded) as error:
+            submit.reply.fail(error)
+            return
+        requests = tuple(generation.request for generation in submit.generations)
+
+        def owner_down(down: Down) -> None:
+            # One that ended in order has withdrawn what it no longer wanted; its last tokens may
+            # be out before the engine's Released, and need no abort.
+            if down.exit is None or is_abnormal(down.exit):
+                self._me.tell_system(OwnerDown(turn=submit.turn, requests=requests))
+
+        for generation in submit.generations:
+            self._entries[generation.request] = _Entry(
+                generation=generation,
+                owner=submit.owner,
+                monitor=submit.owner.monitor(owner_down),
+            )
+        submit.reply.send(None)
+
+    def _begin(self, lease: Lease) -> None:
+        ticket = lease.ticket
+        entry = self._entries[ticket.request]
+        generation = entry.generation
+        admit = Admit(
+            request=ticket.request,
+            slot=lease.slot,
+            prompt=generation.prompt,
+            max_tokens=generation.max_tokens,
+            sampling=generation.sampling,
+            stop=list(generation.stop),
+        )
+        self._telemetry.queue_left(self._model, lease.granted_at - ticket.queued_at)
+        self._telemetry.prompt_admitted(self._model, ticket.prompt_tokens)
+        self._driver.tell(
+            Begin(incarnation=self._driver_incarnation, admit=admit, owner=entry.owner)
+        )
+
+    def _withdraw(self, withdraw: Withdraw) -> None:
+        for request in withdraw.requests:
+            match self._schedule.cancel(request):
+                case Ticket():
+                    self._forget(request)
+                case Lease() as lease:
+                    self._withdrawn[request] = withdraw
+                    self._driver.tell(Abort(request=request, slot=lease.slot))
+                case None:
+                    pass
+
+    def _owner_down(self, down: OwnerDown) -> None:
+        """A crashed owner withdrew nothing, or not everything."""
+        left = tuple(request for request in down.requests if request in self._entries)
+        if left:
+            cause = CancelCause.OWNER_LOST
+            at = trio.current_time()
+            self._withdraw(Withdraw(requests=left, cause=cause, at=at, tokens_seen={}))
+
+    def _released(self, message: SlotReleased) -> None:
+        request = message.released.request
+        lease = self._schedule.release(request, message.at)
+        self._forget(request)
+        withdraw = self._withdrawn.pop(request, None)
+        if lease is None or withdraw is None:
+            return
+        tokens_after = message.released.tokens - withdraw.tokens_seen.get(request, 0)
+        seconds = message.at - withdraw.at
+        if withdraw.cause is CancelCause.DISCONNECT:
+            self._telemetry.released_after_disconnect(seconds, tokens_after)
+        log.info(
+            "lease_cancelled",
+            request_id=lease.ticket.turn,
+            model=self._model,
+            slot=lease.slot,
+            cause=withdraw.cause.value,
+            release_s=round(seconds, 4),
+            tokens_after=tokens_after,
+            # CLOCK_MONOTONIC, so that a client on this machine can compare it with its own.
+            released_at=round(time.monotonic() - (trio.current_time() - message.at), 4),
+        )
+
+    def _sweep(self) -> None:
+        now = trio.current_time()
+        for ticket, error in self._schedule.expire(now):
+            self._telemetry.admission_rejected("queue_deadline")
+            owner = self._entries[ticket.request].owner
+            self._forget(ticket.request)
+            _tell(owner, GenerationLost(request=ticket.request, error=error))
+        for lease in self._schedule.leases():
+            if lease.releasing or now - lease.granted_at < self._turn_deadline_s:
+                continue
+            request = lease.ticket.request
+            log.warning("turn_overdue", request_id=lease.ticket.turn, slot=lease.slot)
+            overdue = TurnInterrupted(f"it took longer than {self._turn_deadline_s:g} s")
+            _tell(self._entries[request].owner, GenerationLost(request=request, error=overdue))
+            self._withdraw(
+                Withdraw(requests=(request,), cause=CancelCause.DEADLINE, at=now, tokens_seen={})
+            )
+
+    async def _tick(self, me: Ref[SchedulerMessage]) -> None:
+        while True:
+            await trio.sleep(_SWEEP_S)
+            me.tell_system(Sweep())
+
+    def _forget(self, request: EngineRequest) -> None:
+        entry = self._entries.pop(request, None)
+        if entry is not None:
+            entry.monitor.cancel()
+
+
+def _capacity(capabilities: Capabilities) -> Capacity:
+    return Capacity(
+        slots=capabilities.slots,
+        kv_blocks=capabilities.kv_blocks,
+        block_size=capabilities.block_size,
+    )
+
+
+def _tell(owner: Ref[GenerationNews], news: GenerationNews) -> None:
+    # On the system lane, which never refuses: these are rare, and the last the owner hears.
+    owner.tell_system(news)

@@ -1,0 +1,116 @@
+"""The directory of sessions: opens a turn as a temporary actor in a shard, and knows which are
+open.
+
+It is what HTTP sees of the whole server (`ports.Chat`). Refuses new turns while the server drains.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import structlog
+import trio
+
+from antiphon.actors.actor import actor_child
+from antiphon.actors.address import Address
+from antiphon.actors.monitor import Down
+from antiphon.actors.ref import Ref
+from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.sessions.outlet import Outlet
+from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
+from antiphon.errors import ActorCrashed, Draining, ModelNotFound
+from antiphon.events import CancelCause, Capabilities, Turn, TurnFailed
+from antiphon.ids import ActorPath, ModelName
+from antiphon.ports import ModelCard, SamplingDefaults, Telemetry
+from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
+from antiphon.supervision.supervisor import Supervisor
+
+log = structlog.get_logger(__name__)
+
+_MAILBOX = 4096
+"""News wait here only while the event loop is busy elsewhere: thousands of steps' worth."""
+_STOP_S = 2.0
+
+
+class Directory:
+    """Turns are spread over `shards`, so that crashes of sessions in one leave the others alone."""
+
+    def __init__(
+        self, pool: Pool, shards: Sequence[tuple[str, Supervisor]], telemetry: Telemetry
+    ) -> None:
+        self._pool = pool
+        self._shards = tuple(shards)
+        self._telemetry = telemetry
+        self._numbers = itertools.count(1)
+        self._open: dict[ActorPath, Ref[SessionMessage]] = {}
+        self._draining = False
+        self._changed = trio.Event()
+
+    def models(self) -> tuple[ModelCard, ...]:
+        return (self._pool.card,)
+
+    def capabilities(self, model: ModelName) -> Capabilities | None:
+        return self._pool_of(model).status.capabilities
+
+    def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
+        return self._pool_of(model).sampling_defaults
+
+    async def open_turn(self, turn: Turn) -> Outlet:
+        """Start a session for the turn. Raises ModelNotFound, Draining, MaxChildren."""
+        await trio.lowlevel.checkpoint()
+        pool = self._pool_of(turn.model)
+        if self._draining:
+            raise Draining(retry_after_s=5.0)
+        number = next(self._numbers)
+        path, shard = self._shards[number % len(self._shards)]
+        name = f"session-{number}"
+        address: Address[SessionMessage] = Address(f"{path}/{name}", capacity=_MAILBOX)
+        ref = address.ref
+
+        def cancel(cause: CancelCause) -> None:
+            ref.tell_system(CancelTurn(cause=cause, at=trio.current_time()))
+
+        outlet = Outlet(cancel)
+        shard.start_child_nowait(
+            actor_child(
+                name,
+                lambda: Session(turn, pool, outlet, self._telemetry),
+                address,
+                restart=Restart.TEMPORARY,
+                shutdown=Grace(_STOP_S),
+                backoff=NO_BACKOFF,
+            )
+        )
+
+        def down(news: Down) -> None:
+            del self._open[ref.path]
+            self._changed.set()
+            # The reader of a session that crashed must hear an end, too; after one this is nothing.
+            outlet.put(TurnFailed(error=ActorCrashed(news.path, news.incarnation)))
+
+        self._open[ref.path] = ref
+        ref.monitor(down)
+        return outlet
+
+    @property
+    def open_turns(self) -> int:
+        return len(self._open)
+
+    def refuse_new_turns(self) -> None:
+        """From now on the server drains."""
+        self._draining = True
+
+    def cancel_all(self, cause: CancelCause) -> None:
+        """Give every open turn its terminal event."""
+        for ref in self._open.values():
+            ref.tell_system(CancelTurn(cause=cause, at=trio.current_time()))
+
+    async def wait_idle(self) -> None:
+        """Return when no turn is open."""
+        while self._open:
+            self._changed = trio.Event()
+            await self._changed.wait()
+
+    def _pool_of(self, model: ModelName) -> Pool:
+        if model != self._pool.card.name:
+            raise ModelNotFound(model)
+        return self._pool

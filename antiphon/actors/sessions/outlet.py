@@ -1,0 +1,70 @@
+"""The reading end of a turn: what the session has to say, merged while the reader is behind.
+
+The session writes and never waits for a client; the HTTP handler reads. What can pile up is bounded
+by the turn's own longest answer: one Delta a choice, and the ends.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+import trio
+
+from antiphon.events import CancelCause, ChoiceEnded, Delta, TurnEnded, TurnEvent, TurnFailed
+
+
+class Outlet:
+    """One writer, one reader. `on_cancel` is called at most once and must not block."""
+
+    def __init__(self, on_cancel: Callable[[CancelCause], None]) -> None:
+        self._on_cancel = on_cancel
+        self._deltas: dict[int, Delta] = {}
+        self._ends: deque[ChoiceEnded | TurnEnded | TurnFailed] = deque()
+        self._wake = trio.Event()
+        self._ended = False
+        self._cancelled = False
+
+    def put(self, event: TurnEvent) -> None:
+        """Append an event; what comes after the terminal one is dropped, as a late step's text."""
+        if self._ended:
+            return
+        match event:
+            case Delta():
+                waiting = self._deltas.get(event.choice)
+                self._deltas[event.choice] = event if waiting is None else _merged(waiting, event)
+            case ChoiceEnded():
+                self._ends.append(event)
+            case TurnEnded() | TurnFailed():
+                self._ends.append(event)
+                self._ended = True
+            case _:
+                assert_never(event)
+        self._wake.set()
+
+    async def next_event(self) -> TurnEvent:
+        """The next event; waits for one. Nothing follows TurnEnded or TurnFailed.
+
+        All text leaves before any end: a choice's end comes after its text, and no text after it.
+        """
+        while True:
+            if self._deltas:
+                return self._deltas.pop(next(iter(self._deltas)))
+            if self._ends:
+                return self._ends.popleft()
+            self._wake = trio.Event()
+            await self._wake.wait()
+
+    def cancel(self, cause: CancelCause) -> None:
+        """The reader is gone or gives up: tell the session, once, unless the turn has ended."""
+        if self._cancelled or self._ended:
+            return
+        self._cancelled = True
+        self._on_cancel(cause)
+
+
+def _merged(waiting: Delta, new: Delta) -> Delta:
+    return Delta(
+        choice=new.choice,
+        text=waiting.text + new.text,
+        logprobs=waiting.logprobs + new.logprobs,
+    )

@@ -1,0 +1,173 @@
+"""What `antiphon check` looks at: whether this machine can serve, and with what.
+
+Native libraries are asked in a child process, so that one that crashes is a finding.
+"""
+
+import enum
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.engine.models import ModelStore
+from antiphon.errors import ModelError
+from antiphon.settings import Settings, parse_bind
+
+_MIB = 1024 * 1024
+_OLDEST_PYTHON = (3, 11)
+_PREPARE_BYTES = 400 * _MIB
+"""A wheel, the GGUF file out of it and the IR made of that, all at once, for the default model."""
+_HOST_BYTES = 600 * _MIB
+"""What an engine host of the default model holds beside its KV cache."""
+_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16")
+_ASK_OPENVINO = """
+import json, openvino, openvino_genai
+core = openvino.Core()
+print(json.dumps([openvino_genai.__version__, core.get_property("CPU", "FULL_DEVICE_NAME")]))
+"""
+
+
+class Verdict(enum.Enum):
+    OK = "ok"
+    NOTE = "note"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the report. Only MISSING keeps the server from working."""
+
+    subject: str
+    verdict: Verdict
+    fact: str
+
+
+def examine(settings: Settings) -> list[Finding]:
+    cached, model = _model(settings)
+    return [
+        _python(),
+        _openvino(),
+        _cpu(settings),
+        _memory(settings),
+        model,
+        _data_dir(settings.data_dir, needs_room=not cached),
+        *_ports(settings),
+        _extra("trt", "tensorrt-llm", "NVIDIA GPUs through TensorRT-LLM"),
+        _extra("convert", "optimum-intel", "Hugging Face checkpoints"),
+    ]
+
+
+def _finding(subject: str, fine: bool, fact: str, otherwise: Verdict = Verdict.MISSING) -> Finding:
+    return Finding(subject=subject, verdict=Verdict.OK if fine else otherwise, fact=fact)
+
+
+def _python() -> Finding:
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    return _finding("python", sys.version_info >= _OLDEST_PYTHON, f"{version}, {sys.executable}")
+
+
+def _openvino() -> Finding:
+    child = subprocess.run(
+        [sys.executable, "-c", _ASK_OPENVINO], capture_output=True, text=True, check=False
+    )
+    if child.returncode != 0:
+        lines = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
+        return _finding("openvino", False, f"can't be loaded: {lines[-1]}")
+    version, device = json.loads(child.stdout.splitlines()[-1])
+    return _finding("openvino", True, f"GenAI {version} on {device}")
+
+
+def _cpu(settings: Settings) -> Finding:
+    cores = len(os.sched_getaffinity(0))
+    flags = _fields(Path("/proc/cpuinfo")).get("flags", "").split()
+    features = [feature for feature in _FEATURES if feature in flags]
+    enough = settings.engine.threads <= cores
+    fact = f"{cores} cores, {platform.machine()}, {', '.join(features) or 'no AVX2'}"
+    if not enough:
+        fact += f"; engine.threads is {settings.engine.threads}"
+    return _finding("cpu", enough and bool(features), fact, Verdict.NOTE)
+
+
+def _memory(settings: Settings) -> Finding:
+    words = _fields(Path("/proc/meminfo")).get("MemAvailable", "0 kB").split()
+    available = min(int(words[0]) * 1024, _cgroup_limit())
+    needed = settings.engine.kv_cache_mib * _MIB + _HOST_BYTES
+    fact = f"{available // _MIB} MiB available; about {needed // _MIB} MiB needed"
+    return _finding("memory", available >= needed, fact, Verdict.NOTE)
+
+
+def _cgroup_limit() -> int:
+    """A container's own limit, which /proc/meminfo does not know."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return sys.maxsize
+    return int(text) if text.isdecimal() else sys.maxsize
+
+
+def _model(settings: Settings) -> tuple[bool, Finding]:
+    try:
+        found = ModelStore(settings.data_dir).find(settings.model)
+    except ModelError as error:
+        return True, _finding("model", False, str(error))
+    if found is not None:
+        return True, _finding("model", True, f"{found.name}, prepared in {found.folder}")
+    fact = f"{settings.model} is not prepared yet; the first start does it"
+    if importlib.util.find_spec("pip") is None:
+        return False, _finding("model", False, f"{fact}, and fetching needs pip")
+    return False, _finding("model", False, fact, Verdict.NOTE)
+
+
+def _data_dir(folder: Path, *, needs_room: bool) -> Finding:
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        return _finding("data_dir", False, f"{folder} can't be written")
+    fact = f"{folder}, {free // _MIB} MiB free"
+    if needs_room and free < _PREPARE_BYTES:
+        return _finding("data_dir", False, f"{fact}; {_PREPARE_BYTES // _MIB} MiB needed")
+    return _finding("data_dir", True, fact)
+
+
+def _ports(settings: Settings) -> Iterator[Finding]:
+    for key in ("bind", "ops_bind"):
+        value = getattr(settings, key)
+        host, port = parse_bind(key, value)
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            yield _finding(key, False, f"{value}: {error.strerror}")
+        else:
+            yield _finding(key, True, f"{value} is free")
+
+
+def _extra(name: str, package: str, purpose: str) -> Finding:
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        fact = f"{package} is not installed (optional: {purpose})"
+        return _finding(f"extra {name}", False, fact, Verdict.NOTE)
+    return _finding(f"extra {name}", True, f"{package} {version}: {purpose}")
+
+
+def _fields(file: Path) -> dict[str, str]:
+    """`name : value` lines, as /proc writes them; empty where there is no such file."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in lines)
+    return {name.strip(): value.strip() for name, separator, value in pairs if separator}

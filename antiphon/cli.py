@@ -1,0 +1,132 @@
+"""The `antiphon` command. Mistakes in settings and models end it with one line and status 2.
+
+Each command imports what it needs when it runs: `antiphon --version` must not load a server.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from antiphon import __version__
+from antiphon.errors import AntiphonError, ModelError, SettingsError
+from antiphon.logs import configure_logging, writes_json
+from antiphon.settings import Settings, load_settings
+
+
+class _OneLineErrors(click.Group):
+    """Shows what Antiphon raises on purpose as its sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AntiphonError as error:
+            click.echo(f"antiphon: {error}", err=True)
+            ctx.exit(2 if isinstance(error, SettingsError | ModelError) else 1)
+
+
+def _config_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="A TOML file of settings; ANTIPHON_* variables win over it.",
+    )(command)
+
+
+@click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="antiphon")
+@_config_option
+@click.pass_context
+def main(ctx: click.Context, config: Path | None) -> None:
+    """A chat server: the OpenAI API in front of an in-flight-batching engine."""
+    ctx.obj = config
+
+
+@main.command()
+@_config_option
+@click.pass_obj
+def serve(outer: Path | None, config: Path | None) -> None:
+    """Fetch and prepare the model where needed, then serve until SIGTERM or Ctrl-C."""
+    from antiphon.engine.models import ModelStore, SilentProgress, progress_on
+
+    settings = load_settings(config or outer, os.environ)
+    configure_logging(settings.log_level, settings.log_format, sys.stderr)
+    # JSON lines say it all already, and stay JSON.
+    as_json = writes_json(settings.log_format, sys.stderr)
+    progress = SilentProgress() if as_json else progress_on(sys.stderr)
+    previous = signal.signal(signal.SIGTERM, _leave)
+    prepared = ModelStore(settings.data_dir).ensure(settings.model, progress)
+    signal.signal(signal.SIGTERM, previous)
+
+    from antiphon import app
+
+    sys.exit(app.serve(settings, prepared))
+
+
+@main.group()
+def models() -> None:
+    """The models in the data directory."""
+
+
+@models.command()
+@click.argument("reference", required=False)
+@_config_option
+@click.pass_obj
+def pull(outer: Path | None, reference: str | None, config: Path | None) -> None:
+    """Fetch and prepare a model: a known name, a GGUF file, an OpenVINO IR folder or a Hugging Face
+    checkpoint folder. Without REFERENCE, the one that `serve` would serve."""
+    from antiphon.engine.models import ModelStore, progress_on
+
+    settings = _quietly(config or outer)
+    signal.signal(signal.SIGTERM, _leave)
+    store = ModelStore(settings.data_dir)
+    prepared = store.ensure(reference or settings.model, progress_on(sys.stderr))
+    click.echo(f"{prepared.name} is ready in {prepared.folder}")
+
+
+@models.command("list")
+@_config_option
+@click.pass_obj
+def list_models(outer: Path | None, config: Path | None) -> None:
+    """List the prepared models, and the known names that can be pulled."""
+    from antiphon.engine.models import CATALOGUE, ModelStore
+
+    prepared = ModelStore(_quietly(config or outer).data_dir).prepared()
+    for model in prepared:
+        made = datetime.fromtimestamp(model.created, UTC).date()
+        click.echo(f"{model.name}\t{model.window} tokens\t{model.size >> 20} MiB\tprepared {made}")
+        click.echo(f"\tfrom {model.source} in {model.folder}")
+    for name in CATALOGUE.keys() - {model.source for model in prepared}:
+        click.echo(f"{name}\tnot prepared: antiphon models pull {name}")
+
+
+@main.command()
+@_config_option
+@click.pass_context
+def check(ctx: click.Context, config: Path | None) -> None:
+    """Say what this machine has and what is missing; status 1 when serving can't work."""
+    from antiphon.check import Verdict, examine
+
+    findings = examine(_quietly(config or ctx.obj))
+    for finding in findings:
+        click.echo(f"{finding.verdict.value:7} {finding.subject}: {finding.fact}")
+    ctx.exit(1 if any(finding.verdict is Verdict.MISSING for finding in findings) else 0)
+
+
+def _quietly(config: Path | None) -> Settings:
+    """Settings for a command whose output is for people: only warnings are logged."""
+    settings = load_settings(config, os.environ)
+    configure_logging("warning", settings.log_format, sys.stderr)
+    return settings
+
+
+def _leave(signum: int, frame: FrameType | None) -> NoReturn:
+    """End through `finally`, so that a child that fetches or prepares ends too."""
+    del frame
+    sys.exit(128 + signum)

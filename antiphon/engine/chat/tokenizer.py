@@ -1,0 +1,85 @@
+"""Messages to token ids: the model's template, then the model's vocabulary.
+
+Adds no token that the template does not write: a template that wants a beginning-of-sequence token
+has it (transformers does the same). Encoding holds no GIL, so a long prompt may go to a thread.
+"""
+
+import ctypes
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+from tokenizers import Tokenizer
+
+from antiphon.engine.chat.plain_text import AddedTokens
+from antiphon.engine.chat.template import ChatTemplate
+from antiphon.engine.models.prepared import read_manifest
+from antiphon.errors import InvalidRequest, ModelUnsupported
+from antiphon.events import Message
+
+
+class ModelTokenizer:
+    """A `ports.ChatTokenizer`. Immutable after it is made, so any thread may use it."""
+
+    def __init__(self, vocabulary: Tokenizer, template: ChatTemplate) -> None:
+        self._vocabulary = vocabulary
+        self._template = template
+        self._added = AddedTokens(vocabulary.get_added_tokens_decoder())
+        # The same merges without any added token; the model inside is shared, not copied.
+        self._plain = Tokenizer(vocabulary.model)
+        self._plain.normalizer = vocabulary.normalizer
+        self._plain.pre_tokenizer = vocabulary.pre_tokenizer
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of the prompt, ready for the assistant's turn. Text that spells a control token
+        is encoded as text. Raises InvalidRequest."""
+        if not self._added.spelled_in(messages):
+            return _encode(self._vocabulary, self._template.render(messages))
+        marked, mark = self._added.mark(messages)
+        ids: list[int] = []
+        for piece in self._added.pieces(self._template.render(marked), mark):
+            ids += [piece] if isinstance(piece, int) else _encode(self._plain, piece)
+        return ids
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        """The prompt as text, for people. Raises InvalidRequest."""
+        return self._template.render(messages)
+
+
+def load_chat_tokenizer(folder: Path) -> ModelTokenizer:
+    """The chat tokenizer of a prepared model folder. Raises ModelUnsupported."""
+    # The library's thread pool would only warn about forks; it splits batches, and ours are of one.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise ModelUnsupported(str(folder), "it is not a prepared model folder")
+    names = {"bos_token": manifest.facts.bos_token, "eos_token": manifest.facts.eos_token}
+    try:
+        source = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        special_tokens = {name: text for name, text in names.items() if text is not None}
+        template = ChatTemplate(source, special_tokens=special_tokens)
+        vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except jinja2.TemplateSyntaxError as error:
+        raise ModelUnsupported(manifest.name, f"its chat template is malformed: {error}") from error
+    # Published files may cut or pad to what some training run used.
+    vocabulary.no_truncation()
+    vocabulary.no_padding()
+    _return_freed_memory()
+    return ModelTokenizer(vocabulary, template)
+
+
+def _encode(vocabulary: Tokenizer, text: str) -> list[int]:
+    try:
+        # Unlike `encode`, the batch call lets other threads run (measured, tokenizers 0.23).
+        return vocabulary.encode_batch_fast([text], add_special_tokens=False)[0].ids
+    except (TypeError, UnicodeError) as error:
+        raise InvalidRequest("the messages hold text that is not Unicode", "messages") from error
+
+
+def _return_freed_memory() -> None:
+    """Parsing the vocabulary leaves half of its memory free but held; glibc gives it back when
+    asked."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

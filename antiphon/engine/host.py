@@ -1,0 +1,109 @@
+"""The engine host's process: `python -m antiphon.engine.host --fd N --config JSON`.
+
+It loads the engine, reports Ready on the inherited socket, and serves until it is told to end or
+the server is gone. Ctrl-C in a terminal is not its business.
+"""
+
+import argparse
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import structlog
+from tokenizers import Tokenizer
+
+from antiphon.engine.channel import HostChannel, ServerGone
+from antiphon.engine.config import EngineKind, HostConfig, decode_config
+from antiphon.engine.contract import EngineBroken, StepEngine
+from antiphon.engine.lifeline import die_with_parent
+from antiphon.engine.runtime import HostRuntime
+from antiphon.engine.vocabulary import Vocabulary
+from antiphon.errors import HostProtocolError, HostStartFailed
+from antiphon.events import Fault, Ready
+
+log = structlog.get_logger(__name__)
+
+EXIT_START_FAILED = 3
+EXIT_BROKEN = 4
+_START_FAULT_S = 1.0
+
+EngineFactory = Callable[[HostConfig], StepEngine]
+
+
+def main(make_engine: EngineFactory | None = None) -> None:
+    """The command line of a host; `make_engine` overrules the configured kind."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--config", type=decode_config, required=True)
+    arguments = parser.parse_args()
+    config: HostConfig = arguments.config
+    factory = make_engine or _factory(config.engine)
+    sys.exit(serve(socket.socket(fileno=arguments.fd), config, factory))
+
+
+def serve(connection: socket.socket, config: HostConfig, make_engine: EngineFactory) -> int:
+    """Run a host over this connection; the exit status of its process."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _log_to_stderr(config.log_level)
+    channel = HostChannel(connection)
+    try:
+        return _serve(channel, config, make_engine)
+    except ServerGone:
+        log.info("server_gone")
+        return 0
+
+
+def _serve(channel: HostChannel, config: HostConfig, make_engine: EngineFactory) -> int:
+    try:
+        engine = make_engine(config)
+        vocabulary = Vocabulary(Tokenizer.from_file(str(config.model_dir / "tokenizer.json")))
+    except HostStartFailed as error:
+        log.error("host_start_failed", reason=error.reason)
+        channel.send([Fault(code="start_failed", detail=error.reason)])
+        channel.flush(_START_FAULT_S)
+        return EXIT_START_FAILED
+    # What was loaded stays: the collector need not look at it again in the middle of a step.
+    gc.collect()
+    gc.freeze()
+    try:
+        channel.send([Ready(pid=os.getpid(), capabilities=engine.capabilities)])
+        HostRuntime(engine, vocabulary, channel, frozenset(config.stop_token_ids)).run()
+    except (EngineBroken, HostProtocolError):
+        return EXIT_BROKEN
+    finally:
+        engine.close()
+    return 0
+
+
+def _factory(kind: EngineKind) -> EngineFactory:
+    match kind:
+        case EngineKind.OPENVINO:
+            # Imported only here, since the library takes a third of a second and 70 MB.
+            from antiphon.engine.openvino.engine import OpenVinoEngine
+
+            return OpenVinoEngine
+
+
+def _log_to_stderr(level: str) -> None:
+    """JSON lines, which the server's end of the pipe turns back into log events."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,9 @@
+"""Model store: references, fetching, preparing. Never imports numpy, gguf or openvino: a child
+process does."""
+
+from antiphon.engine.models.catalogue import CATALOGUE
+from antiphon.engine.models.prepared import PreparedModel
+from antiphon.engine.models.progress import Progress, SilentProgress, progress_on
+from antiphon.engine.models.store import ModelStore
+
+__all__ = ["CATALOGUE", "ModelStore", "PreparedModel", "Progress", "SilentProgress", "progress_on"]

@@ -1,0 +1,2 @@
+"""The child process that prepares a GGUF file: the one place of the store that loads native
+libraries."""

@@ -1,0 +1,1 @@
+"""The OpenVINO GenAI engine: the only room that imports `openvino` and `openvino_genai`."""

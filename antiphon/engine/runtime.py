@@ -1,0 +1,164 @@
+"""What an engine host does from Ready to its end: commands in, a step, its text out, over and over.
+
+One thread. It waits only when the engine has nothing to do, and says each second that it lives.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from antiphon.engine.contract import AdmitRefused, EngineBroken, StepEngine, StepResult
+from antiphon.engine.slots import Slot, SlotTable
+from antiphon.engine.text import TextAssembler
+from antiphon.engine.vocabulary import Vocabulary
+from antiphon.errors import HostProtocolError
+from antiphon.events import (
+    Abort,
+    Admit,
+    EndReason,
+    Fault,
+    Halt,
+    HostCommand,
+    HostFrame,
+    Released,
+    SlotText,
+    Stats,
+    Step,
+)
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 1.0
+_LAST_WORDS_S = 1.0
+
+
+class Channel(Protocol):
+    """Where commands come from and frames go to; `channel.HostChannel` is the real one."""
+
+    def receive(self, timeout_s: float, also: Sequence[int] = ()) -> list[HostCommand]: ...
+
+    def send(self, frames: list[HostFrame]) -> None: ...
+
+    def flush(self, timeout_s: float) -> None: ...
+
+
+class HostRuntime:
+    """The loop of one host and all that it knows between two steps."""
+
+    def __init__(
+        self,
+        engine: StepEngine,
+        vocabulary: Vocabulary,
+        channel: Channel,
+        end_tokens: frozenset[int],
+    ) -> None:
+        self._engine = engine
+        self._vocabulary = vocabulary
+        self._channel = channel
+        self._end_tokens = end_tokens
+        self._slots = SlotTable(engine.capabilities.slots)
+        self._frames: list[HostFrame] = []
+        self._steps = 0
+        self._next_heartbeat = time.monotonic()
+
+    def run(self) -> None:
+        """Serve until Halt. Raises ServerGone, HostProtocolError, EngineBroken; of the latter two
+        the server has been told."""
+        try:
+            while self._turn():
+                pass
+        except HostProtocolError as error:
+            self._last_words(Fault(code="protocol", detail=error.problem))
+            raise
+        except EngineBroken as error:
+            self._last_words(Fault(code="engine_broken", detail=error.detail))
+            raise
+
+    def _turn(self) -> bool:
+        engine = self._engine
+        wait_s = 0.0 if engine.busy() else max(0.0, self._next_heartbeat - time.monotonic())
+        for command in self._channel.receive(wait_s, engine.descriptors):
+            match command:
+                case Admit():
+                    self._admit(command)
+                case Abort():
+                    if (slot := self._slots.abort(command)) is not None:
+                        engine.abort(slot.request)
+                case Halt():
+                    return False
+        # A step of an idle engine is nearly free, and takes in what its descriptors had to say.
+        if engine.busy() or engine.descriptors:
+            self._step()
+        now = time.monotonic()
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_S
+            self._frames.append(
+                Stats(steps=self._steps, live=len(self._slots), kv_usage=engine.kv_usage())
+            )
+        if self._frames:
+            frames, self._frames = self._frames, []
+            self._channel.send(frames)
+        return True
+
+    def _admit(self, admit: Admit) -> None:
+        text = TextAssembler(admit, self._vocabulary, self._end_tokens)
+        slot = self._slots.admit(admit, text)
+        try:
+            self._engine.admit(admit)
+        except AdmitRefused as refusal:
+            self._give_up(slot, refusal.code, refusal.detail)
+
+    def _step(self) -> None:
+        before = time.perf_counter()
+        result = self._engine.step()
+        duration_s = time.perf_counter() - before
+        self._steps += 1
+        self._frames.append(
+            Step(number=self._steps, duration_s=duration_s, texts=self._texts(result))
+        )
+        for failure in result.failed:
+            if (slot := self._slots.get(failure.request)) is not None:
+                self._give_up(slot, failure.code, failure.detail)
+        for request in result.freed:
+            if (slot := self._slots.get(request)) is not None:
+                self._frames.append(self._slots.release(slot, slot.end or EndReason.FAILED))
+
+    def _texts(self, result: StepResult) -> list[SlotText]:
+        texts: list[SlotText] = []
+        for gained in result.gained:
+            slot = self._slots.get(gained.request)
+            if slot is None or slot.end is not None:
+                continue
+            text = slot.text
+            piece = text.push(gained.tokens, gained.logprobs, last=gained.end is not None)
+            if piece.stopped:
+                slot.end = EndReason.STOP
+                if gained.end is None:
+                    self._engine.abort(slot.request)
+            else:
+                slot.end = gained.end
+            texts.append(
+                SlotText(
+                    slot=slot.index,
+                    request=slot.request,
+                    text=piece.text,
+                    tokens=text.tokens,
+                    end=slot.end,
+                    logprobs=piece.logprobs,
+                )
+            )
+        return texts
+
+    def _give_up(self, slot: Slot, code: str, detail: str) -> None:
+        """The engine holds nothing of this request: say why, and that the slot is free."""
+        reason = EndReason.CAPACITY if code == "capacity" else EndReason.FAILED
+        released: Released = self._slots.release(slot, slot.end or reason)
+        self._frames += [Fault(code=code, detail=detail, request=slot.request), released]
+
+    def _last_words(self, fault: Fault) -> None:
+        log.error("host_gives_up", code=fault.code, detail=fault.detail)
+        frames, self._frames = [*self._frames, fault], []
+        self._channel.send(frames)
+        self._channel.flush(_LAST_WORDS_S)

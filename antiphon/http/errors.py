@@ -1,0 +1,206 @@
+"""What a client is told when something goes wrong: one table from errors to status, envelope and
+retry advice, in OpenAI's shape (`message`, `type`, `param`, `code`, always all four)."""
+
+import math
+from dataclasses import dataclass
+
+import msgspec
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from antiphon.errors import (
+    ActorCrashed,
+    ActorStopped,
+    AskTimeout,
+    ContextLengthExceeded,
+    Draining,
+    EngineUnavailable,
+    GenerationFailed,
+    HostLost,
+    HostProtocolError,
+    HostStartFailed,
+    InvalidRequest,
+    MailboxFull,
+    MaxChildren,
+    ModelNotFound,
+    NoActor,
+    PayloadTooLarge,
+    QueueExpired,
+    QueueFull,
+    TurnInterrupted,
+)
+
+_MAX_RETRY_AFTER_S = 60.0
+"""openai-node ignores advice over 60 s and openai-python gives up at 120 s."""
+_SHORT_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorReply:
+    """One error as it goes on the wire.
+
+    `retry_is_safe` becomes `x-should-retry`: true where the request was refused before any work,
+    false where work may have been done; None leaves the decision to the client.
+    """
+
+    status: int
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+    retry_after_s: float | None = None
+    retry_is_safe: bool | None = None
+    allow: str | None = None
+    is_expected: bool = True
+    """False for a defect of ours, which is logged with its traceback."""
+
+
+class _Body(msgspec.Struct):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class _Envelope(msgspec.Struct):
+    error: _Body
+
+
+def error_body(reply: ErrorReply) -> bytes:
+    """The JSON body; also what an error event in a stream carries."""
+    body = _Body(message=reply.message, type=reply.type, param=reply.param, code=reply.code)
+    return msgspec.json.encode(_Envelope(body))
+
+
+def error_headers(reply: ErrorReply) -> dict[str, str]:
+    """The headers that advise a client: when to retry, and whether at all."""
+    headers = {}
+    if reply.retry_after_s is not None:
+        wait = min(max(reply.retry_after_s, 0.0), _MAX_RETRY_AFTER_S)
+        headers["Retry-After"] = str(max(1, math.ceil(wait)))
+        headers["retry-after-ms"] = str(max(1, math.ceil(wait * 1000)))
+    if reply.retry_is_safe is not None:
+        headers["x-should-retry"] = "true" if reply.retry_is_safe else "false"
+    if reply.allow is not None:
+        headers["Allow"] = reply.allow
+    return headers
+
+
+def describe_error(error: BaseException) -> ErrorReply:
+    """The reply for an error of any kind; what is not known is a defect, and says nothing."""
+    message = str(error)
+    match error:
+        case InvalidRequest(param=param, code=code):
+            return _invalid(400, message, param=param, code=code)
+        case ContextLengthExceeded():
+            return _invalid(400, message, param="messages", code="context_length_exceeded")
+        case ModelNotFound():
+            return _invalid(404, message, param="model", code="model_not_found")
+        case PayloadTooLarge():
+            return _invalid(413, message, code="request_too_large")
+        case QueueFull(retry_after_s=after):
+            return _refused(message, "overloaded_error", "overloaded", after)
+        case QueueExpired(retry_after_s=after):
+            return _refused(message, "overloaded_error", "queue_timeout", after)
+        case EngineUnavailable(retry_after_s=after):
+            return _refused(message, "server_error", "engine_unavailable", after)
+        case Draining(retry_after_s=after):
+            return _refused(message, "server_error", "server_stopping", after)
+        case MaxChildren() | MailboxFull():
+            message = "The server is overloaded; try again shortly."
+            return _refused(message, "overloaded_error", "overloaded", _SHORT_RETRY_S)
+        case NoActor():
+            message = "The service is restarting; try again shortly."
+            return _refused(message, "server_error", "engine_unavailable", _SHORT_RETRY_S)
+        case HostStartFailed():
+            message = "The engine is restarting; try again shortly."
+            return _refused(message, "server_error", "engine_unavailable", _SHORT_RETRY_S)
+        case HostLost() | HostProtocolError():
+            message = "The engine failed while it worked on this request."
+            return _interrupted(503, message, "engine_lost")
+        case TurnInterrupted():
+            return _interrupted(503, message, "interrupted")
+        case ActorStopped() | AskTimeout():
+            message = "The server could not finish this request."
+            return _interrupted(503, message, "interrupted")
+        case ActorCrashed():
+            message = "The server failed while it worked on this request."
+            return _interrupted(500, message, "internal_error")
+        case GenerationFailed(code="invalid_schema", detail=detail):
+            message = f"Invalid schema for response_format: {detail}"
+            return _invalid(400, message, param="response_format", code="invalid_schema")
+        case GenerationFailed(code="invalid_sampling", detail=detail):
+            return _invalid(400, f"Invalid sampling parameters: {detail}", code="invalid_sampling")
+        case GenerationFailed(code="capacity"):
+            message = "The engine ran out of memory for this request."
+            return _interrupted(503, message, "engine_capacity")
+        case GenerationFailed(code=code):
+            return _interrupted(500, "The engine could not finish this request.", code)
+        case HTTPException():
+            return _of_http_exception(error)
+        case _:
+            return ErrorReply(
+                status=500,
+                message="The server had an error while processing your request.",
+                type="server_error",
+                code="internal_error",
+                retry_is_safe=False,
+                is_expected=False,
+            )
+
+
+def _invalid(
+    status: int, message: str, *, param: str | None = None, code: str | None = None
+) -> ErrorReply:
+    return ErrorReply(
+        status=status, message=message, type="invalid_request_error", param=param, code=code
+    )
+
+
+def _refused(message: str, type_: str, code: str, retry_after_s: float) -> ErrorReply:
+    """Refused before any work."""
+    return ErrorReply(
+        status=503,
+        message=message,
+        type=type_,
+        code=code,
+        retry_after_s=retry_after_s,
+        retry_is_safe=True,
+    )
+
+
+def _interrupted(status: int, message: str, code: str) -> ErrorReply:
+    """Work was begun, so whether a retry doubles it is not ours to say."""
+    return ErrorReply(
+        status=status, message=message, type="server_error", code=code, retry_is_safe=False
+    )
+
+
+_HTTP_CODES = {
+    404: "unknown_url",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    413: "request_too_large",
+    415: "unsupported_media_type",
+}
+
+
+_HTTP_MESSAGES = {
+    404: "Unknown request URL. Please check the URL for typos.",
+    405: "This method is not allowed on this URL (HINT: perhaps you meant to use another one?).",
+    408: "The request body did not arrive in time.",
+    413: "The request body is too large.",
+}
+
+
+def _of_http_exception(error: HTTPException) -> ErrorReply:
+    status = error.code or 500
+    allow = None
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        allow = ", ".join(sorted(error.valid_methods))
+    return ErrorReply(
+        status=status,
+        message=_HTTP_MESSAGES.get(status) or error.description or error.name,
+        type="invalid_request_error" if status < 500 else "server_error",
+        code=_HTTP_CODES.get(status),
+        allow=allow,
+    )

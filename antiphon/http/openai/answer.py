@@ -1,0 +1,90 @@
+"""A chat completion that is not streamed: pure, from turn events to one body."""
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from antiphon.events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    TokenLogprob,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    Usage,
+)
+from antiphon.http.openai.wire import (
+    ChatCompletionBody,
+    ChoiceBody,
+    MessageBody,
+    logprobs_of,
+    usage_of,
+)
+from antiphon.ids import ModelName, ResponseId
+
+
+@dataclass(slots=True)
+class _Choice:
+    pieces: list[str] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    finish_reason: FinishReason = FinishReason.STOP
+
+
+class AnswerCollector:
+    """Gathers the events of one turn."""
+
+    def __init__(self, choices: int) -> None:
+        self._choices = [_Choice() for _ in range(choices)]
+
+    def add(self, event: TurnEvent) -> Usage | None:
+        """Take an event; the usage when it was the last. Raises the error of a failed turn."""
+        match event:
+            case Delta(choice=choice, text=text, logprobs=logprobs):
+                self._choices[choice].pieces.append(text)
+                self._choices[choice].logprobs.extend(logprobs)
+            case ChoiceEnded(choice=choice, finish_reason=reason):
+                self._choices[choice].finish_reason = reason
+            case TurnEnded(usage=usage):
+                return usage
+            case TurnFailed(error=error):
+                raise error
+            case _:
+                assert_never(event)
+        return None
+
+    def encode(
+        self,
+        usage: Usage,
+        *,
+        response: ResponseId,
+        model: ModelName,
+        created: int,
+        fingerprint: str,
+        with_logprobs: bool,
+    ) -> bytes:
+        """The body, once the turn has ended."""
+        return msgspec.json.encode(
+            ChatCompletionBody(
+                id=response,
+                created=created,
+                model=model,
+                choices=[
+                    ChoiceBody(
+                        index=index,
+                        message=MessageBody(role="assistant", content="".join(choice.pieces)),
+                        logprobs=logprobs_of(choice.logprobs) if with_logprobs else None,
+                        finish_reason=choice.finish_reason,
+                    )
+                    for index, choice in enumerate(self._choices)
+                ],
+                usage=usage_of(usage),
+                system_fingerprint=fingerprint,
+            )
+        )
+
+    @property
+    def finish_reasons(self) -> str:
+        """For the log line, each reason once."""
+        return ",".join(sorted({choice.finish_reason for choice in self._choices}))

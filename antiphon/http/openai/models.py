@@ -1,0 +1,39 @@
+"""`GET /v1/models` and `GET /v1/models/{id}`; an id may hold slashes, as Hugging Face names do."""
+
+from dataclasses import dataclass
+
+import msgspec
+from quart import Quart
+from quart_trio.wrappers import TrioResponse
+
+from antiphon.errors import ModelNotFound
+from antiphon.http.openai.wire import ModelBody, ModelListBody
+from antiphon.ports import Chat, ModelCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRoutes:
+    """What the handlers work with."""
+
+    chat: Chat
+
+    def register(self, app: Quart) -> None:
+        app.add_url_rule("/v1/models", view_func=self.list_all, endpoint="list_models")
+        app.add_url_rule("/v1/models/<path:model>", view_func=self.get, endpoint="retrieve_model")
+
+    async def list_all(self) -> TrioResponse:
+        return _respond(ModelListBody(data=[_body(card) for card in self.chat.models()]))
+
+    async def get(self, model: str) -> TrioResponse:
+        for card in self.chat.models():
+            if card.name == model:
+                return _respond(_body(card))
+        raise ModelNotFound(model)
+
+
+def _body(card: ModelCard) -> ModelBody:
+    return ModelBody(id=card.name, created=card.created, owned_by=card.owned_by)
+
+
+def _respond(body: ModelBody | ModelListBody) -> TrioResponse:
+    return TrioResponse(msgspec.json.encode(body), content_type="application/json")

@@ -1,0 +1,160 @@
+"""The request body of `POST /v1/chat/completions` as OpenAI documents it, plus vLLM's sampling
+extras. Types only: ranges and refusals are in `parse`."""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object of the request; a field it doesn't know is an error, never ignored."""
+
+
+class TextPart(Strict, frozen=True, tag_field="type", tag="text"):
+    text: str
+
+
+class RefusalPart(Strict, frozen=True, tag_field="type", tag="refusal"):
+    refusal: str
+
+
+class ImagePart(msgspec.Struct, frozen=True, tag_field="type", tag="image_url"):
+    """Known, so that the refusal can say what it is."""
+
+
+class AudioPart(msgspec.Struct, frozen=True, tag_field="type", tag="input_audio"):
+    """Known, so that the refusal can say what it is."""
+
+
+class FilePart(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
+    """Known, so that the refusal can say what it is."""
+
+
+Part = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
+
+
+class SystemMessage(Strict, frozen=True, tag_field="role", tag="system"):
+    content: str | list[Part]
+    name: str | None = None
+
+
+class DeveloperMessage(Strict, frozen=True, tag_field="role", tag="developer"):
+    content: str | list[Part]
+    name: str | None = None
+
+
+class UserMessage(Strict, frozen=True, tag_field="role", tag="user"):
+    content: str | list[Part]
+    name: str | None = None
+
+
+class AssistantMessage(Strict, frozen=True, tag_field="role", tag="assistant"):
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    name: str | None = None
+    annotations: Any = None
+    """Answers carry it, so clients that send an answer back send it too."""
+    audio: Any = None
+    tool_calls: Any = None
+    function_call: Any = None
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
+    """Known, so that the refusal can say what it is."""
+
+
+class FunctionMessage(msgspec.Struct, frozen=True, tag_field="role", tag="function"):
+    """Known, so that the refusal can say what it is."""
+
+
+ChatMessage = (
+    SystemMessage
+    | DeveloperMessage
+    | UserMessage
+    | AssistantMessage
+    | ToolMessage
+    | FunctionMessage
+)
+
+
+class StreamOptions(Strict, frozen=True):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class JsonSchema(Strict, frozen=True):
+    name: str
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class TextFormat(Strict, frozen=True, tag_field="type", tag="text"):
+    pass
+
+
+class JsonObjectFormat(Strict, frozen=True, tag_field="type", tag="json_object"):
+    pass
+
+
+class JsonSchemaFormat(Strict, frozen=True, tag_field="type", tag="json_schema"):
+    json_schema: JsonSchema
+
+
+class PromptCacheOptions(Strict, frozen=True):
+    ttl: str | None = None
+    mode: str | None = None
+
+
+class ChatCompletionRequest(Strict, frozen=True):
+    """Null means the same as absent everywhere, as in the API it copies."""
+
+    model: str
+    messages: list[ChatMessage]
+
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    stop: str | list[str] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    seed: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    response_format: TextFormat | JsonObjectFormat | JsonSchemaFormat | None = None
+
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    min_tokens: int | None = None
+    ignore_eos: bool | None = None
+
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
+    prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] | None = None
+    service_tier: Literal["auto", "default", "flex", "scale", "priority", "fast"] | None = None
+    parallel_tool_calls: bool | None = None
+
+    tools: list[Any] | None = None
+    tool_choice: Any = None
+    functions: list[Any] | None = None
+    function_call: Any = None
+    modalities: list[str] | None = None
+    audio: Any = None
+    prediction: Any = None
+    web_search_options: Any = None
+    moderation: Any = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    store: bool | None = None
+    metadata: dict[str, str] | None = None
+    logit_bias: dict[str, float] | None = None
+    priority: int | None = None
+    cache_salt: str | None = None

@@ -1,0 +1,123 @@
+"""The chunks of a streamed chat completion: a pure state machine from turn events to bytes.
+
+The rules that SDKs depend on: the role once for each choice and in choice order, no chunk for empty
+text, an empty delta with the finish reason last, usage with `choices: []` only when asked for, an
+error as a payload with a top-level `error`, and always `[DONE]`. Never an `id:`, `retry:` or
+`event:` line. One call gives at most one write.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from antiphon.errors import AntiphonError
+from antiphon.events import (
+    ChoiceEnded,
+    Delta,
+    TokenLogprob,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    Usage,
+)
+from antiphon.http.errors import describe_error, error_body
+from antiphon.http.openai.wire import logprobs_of, usage_of
+from antiphon.ids import ModelName, ResponseId
+
+HEARTBEAT = b": keep-alive\n\n"
+_DONE = b"data: [DONE]\n\n"
+_encode = msgspec.json.Encoder().encode
+
+
+class ChunkEncoder:
+    """Encodes one stream. The parts of a chunk that never change are encoded once, since a token
+    is a chunk and there are thousands a second."""
+
+    def __init__(
+        self,
+        *,
+        response: ResponseId,
+        model: ModelName,
+        created: int,
+        fingerprint: str,
+        choices: int,
+        include_usage: bool,
+    ) -> None:
+        head = _encode(
+            {
+                "id": response,
+                "object": "chat.completion.chunk",
+                "created": created,
+                "model": model,
+                "service_tier": "default",
+                "system_fingerprint": fingerprint,
+            }
+        )
+        self._head = b"data: " + head[:-1] + b',"choices":['
+        tail = b',"usage":null}\n\n' if include_usage else b"}\n\n"
+        self._text_end = b'},"logprobs":null,"finish_reason":null}]' + tail
+        self._open_end = b',"finish_reason":null}]' + tail
+        self._finish_end = b'"}]' + tail
+        self._choices = choices
+        self._include_usage = include_usage
+        self._opened = 0
+        """Choices below this have sent their role."""
+        self._starts = [
+            self._head + b'{"index":%d,"delta":{"content":' % index for index in range(choices)
+        ]
+
+    def encode(self, event: TurnEvent) -> bytes:
+        """The bytes to write for an event; empty when it says nothing."""
+        match event:
+            case Delta(choice=choice, text=text, logprobs=logprobs):
+                if not text and not logprobs:
+                    return b""
+                if choice < self._opened and not logprobs:
+                    return self._starts[choice] + _encode(text) + self._text_end
+                return self._open_before(choice) + self._content(choice, text, logprobs)
+            case ChoiceEnded(choice=choice, finish_reason=reason):
+                opening = self._open_before(choice + 1)
+                return opening + (
+                    self._head
+                    + b'{"index":%d,"delta":{},"logprobs":null,"finish_reason":"' % choice
+                    + reason.encode("ascii")
+                    + self._finish_end
+                )
+            case TurnEnded(usage=usage):
+                return (self._usage(usage) if self._include_usage else b"") + _DONE
+            case TurnFailed(error=error):
+                return self.encode_failure(error)
+            case _:
+                assert_never(event)
+
+    @staticmethod
+    def encode_failure(error: AntiphonError) -> bytes:
+        """The end of a stream whose headers are gone already."""
+        return b"data: " + error_body(describe_error(error)) + b"\n\n" + _DONE
+
+    def _content(self, choice: int, text: str, logprobs: tuple[TokenLogprob, ...]) -> bytes:
+        role = b""
+        if choice >= self._opened:
+            role = b'"role":"assistant",'
+            self._opened = choice + 1
+        start = self._head + b'{"index":%d,"delta":{' % choice + role + b'"content":'
+        if not logprobs:
+            return start + _encode(text) + self._text_end
+        encoded = _encode(logprobs_of(logprobs))
+        return start + _encode(text) + b'},"logprobs":' + encoded + self._open_end
+
+    def _open_before(self, choice: int) -> bytes:
+        """Roles of the choices below `choice`: openai-python's helper inserts choices at their
+        index, so one that starts out of order would land in another's place."""
+        chunks = b""
+        while self._opened < choice:
+            chunks += (
+                self._head
+                + b'{"index":%d,"delta":{"role":"assistant","content":""' % self._opened
+                + self._text_end
+            )
+            self._opened += 1
+        return chunks
+
+    def _usage(self, usage: Usage) -> bytes:
+        return self._head + b'],"usage":' + _encode(usage_of(usage)) + b"}\n\n"

@@ -1,0 +1,166 @@
+"""From a parsed request to the Turn that the sessions run: defaults resolved, and whatever the
+model's engine can't do refused."""
+
+import hashlib
+import json
+import secrets
+from typing import Any, TypeVar
+
+import jsonschema
+import msgspec
+from jsonschema.validators import validator_for
+
+from antiphon.errors import InvalidRequest
+from antiphon.events import Capabilities, Sampling, Turn
+from antiphon.http.openai.parse import ParsedRequest
+from antiphon.http.openai.refusals import unsupported_value
+from antiphon.http.openai.schema import (
+    ChatCompletionRequest,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+)
+from antiphon.ids import ModelName, RequestId
+from antiphon.ports import SamplingDefaults
+
+N = TypeVar("N", int, float)
+
+_SEED_MASK = 2**63 - 1
+"""Engines take unsigned seeds; one bit is left so that seed + choice can't overflow 64."""
+_MAX_SCHEMA_BYTES = 65_536
+"""The check and the grammar compiler take time in proportion; OpenAI's own bound is near this."""
+_SCHEMA_PARAM = "response_format.json_schema.schema"
+
+
+def make_turn(
+    parsed: ParsedRequest,
+    request_id: RequestId,
+    defaults: SamplingDefaults,
+    capabilities: Capabilities | None,
+) -> Turn:
+    """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
+    yet, and the turn itself will be refused if need be."""
+    body = parsed.body
+    if capabilities is not None:
+        _refuse_beyond(capabilities, body)
+    return Turn(
+        request=request_id,
+        model=ModelName(body.model),
+        messages=parsed.messages,
+        sampling=_sampling(body, defaults),
+        choices=1 if body.n is None else body.n,
+        stop=_stops(body.stop),
+        max_tokens=(
+            body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
+        ),
+    )
+
+
+def needs_schema_check(body: ChatCompletionRequest) -> bool:
+    """Whether `check_schema` has work, which is enough of it to leave the event loop for."""
+    return isinstance(body.response_format, JsonSchemaFormat)
+
+
+def check_schema(body: ChatCompletionRequest) -> None:
+    """Raises InvalidRequest unless the JSON schema is one, by its own metaschema."""
+    if not isinstance(body.response_format, JsonSchemaFormat):
+        return
+    named = body.response_format.json_schema
+    if not named.name or len(named.name) > 64:
+        raise InvalidRequest(
+            "Invalid 'response_format.json_schema.name': expected 1 to 64 characters.",
+            "response_format.json_schema.name",
+            "invalid_value",
+        )
+    if named.schema is None:
+        raise InvalidRequest(
+            f"Missing required parameter: '{_SCHEMA_PARAM}'.",
+            _SCHEMA_PARAM,
+            "missing_required_parameter",
+        )
+    if len(msgspec.json.encode(named.schema)) > _MAX_SCHEMA_BYTES:
+        raise _invalid_schema(f"it is larger than {_MAX_SCHEMA_BYTES} bytes")
+    try:
+        validator_for(named.schema, default=jsonschema.Draft202012Validator).check_schema(
+            named.schema
+        )
+    except jsonschema.SchemaError as error:
+        place = "/".join(str(step) for step in error.absolute_path)
+        raise _invalid_schema(f"{error.message[:200]} (at {place or 'its root'})") from None
+    except RecursionError:
+        raise _invalid_schema("it is nested too deeply") from None
+
+
+def client_facts(body: ChatCompletionRequest) -> dict[str, Any]:
+    """What the client said about itself, for the log line: hashed, since it may name a person."""
+    given = {
+        "user": body.user,
+        "safety_identifier": body.safety_identifier,
+        "prompt_cache_key": body.prompt_cache_key,
+    }
+    return {
+        name: hashlib.sha256(value.encode("utf-8")).hexdigest()[:16]
+        for name, value in given.items()
+        if value
+    }
+
+
+def fingerprint(model: ModelName, capabilities: Capabilities | None) -> str:
+    """Changes when answers may change though the request and the seed stay the same."""
+    engine = (capabilities.engine, capabilities.engine_version) if capabilities else ()
+    return f"fp_{hashlib.sha256(repr((model, *engine)).encode()).hexdigest()[:10]}"
+
+
+def _refuse_beyond(capabilities: Capabilities, body: ChatCompletionRequest) -> None:
+    if body.logprobs and not capabilities.logprobs:
+        raise unsupported_value("logprobs", True, "false")
+    is_json = isinstance(body.response_format, JsonObjectFormat | JsonSchemaFormat)
+    if is_json and not capabilities.json_schema:
+        raise unsupported_value("response_format", "json", "{'type': 'text'}")
+
+
+def _sampling(body: ChatCompletionRequest, defaults: SamplingDefaults) -> Sampling:
+    top_p = _first(body.top_p, defaults.top_p)
+    top_k = max(0, _first(body.top_k, defaults.top_k))  # vLLM's clients send -1 for "off"
+    if top_p == 0:  # legal in the API, refused by engines: only the likeliest token remains
+        top_p, top_k = 1.0, 1
+    seed = secrets.randbits(63) if body.seed is None else body.seed & _SEED_MASK
+    return Sampling(
+        temperature=_first(body.temperature, defaults.temperature),
+        top_p=top_p,
+        top_k=top_k,
+        min_p=body.min_p or 0.0,
+        repetition_penalty=_first(body.repetition_penalty, defaults.repetition_penalty),
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        seed=seed,
+        min_tokens=body.min_tokens or 0,
+        ignore_eos=bool(body.ignore_eos),
+        logprobs=bool(body.logprobs),
+        json_schema=_json_schema(body),
+    )
+
+
+def _first(value: N | None, default: N) -> N:
+    return default if value is None else value
+
+
+def _json_schema(body: ChatCompletionRequest) -> str | None:
+    match body.response_format:
+        case JsonObjectFormat():
+            return '{"type":"object"}'
+        case JsonSchemaFormat(json_schema=named):
+            return json.dumps(named.schema, ensure_ascii=False)
+        case _:
+            return None
+
+
+def _stops(stop: str | list[str] | None) -> tuple[str, ...]:
+    if stop is None:
+        return ()
+    return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _invalid_schema(problem: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Invalid schema for response_format: {problem}.", _SCHEMA_PARAM, "invalid_schema"
+    )

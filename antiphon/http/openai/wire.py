@@ -1,0 +1,82 @@
+"""The objects of an answer as they go on the wire; every key that the specification requires is
+there, null where it has no value."""
+
+import msgspec
+
+from antiphon.events import FinishReason, TokenLogprob, Usage
+from antiphon.ids import ModelName, ResponseId
+
+
+class TokenLogprobBody(msgspec.Struct):
+    token: str
+    logprob: float
+    bytes: list[int]
+    top_logprobs: list[None]
+
+
+class LogprobsBody(msgspec.Struct):
+    content: list[TokenLogprobBody]
+    refusal: None = None
+
+
+class UsageBody(msgspec.Struct):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class MessageBody(msgspec.Struct):
+    role: str
+    content: str
+    refusal: None = None
+
+
+class ChoiceBody(msgspec.Struct):
+    index: int
+    message: MessageBody
+    logprobs: LogprobsBody | None
+    finish_reason: FinishReason
+
+
+class ChatCompletionBody(msgspec.Struct, kw_only=True):
+    id: ResponseId
+    object: str = "chat.completion"
+    created: int
+    model: ModelName
+    choices: list[ChoiceBody]
+    usage: UsageBody
+    service_tier: str = "default"
+    system_fingerprint: str
+
+
+class ModelBody(msgspec.Struct, kw_only=True):
+    id: ModelName
+    object: str = "model"
+    created: int
+    owned_by: str
+
+
+class ModelListBody(msgspec.Struct, kw_only=True):
+    object: str = "list"
+    data: list[ModelBody]
+
+
+def usage_of(usage: Usage) -> UsageBody:
+    """Tokens as clients count them."""
+    return UsageBody(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+    )
+
+
+def logprobs_of(entries: tuple[TokenLogprob, ...] | list[TokenLogprob]) -> LogprobsBody:
+    """Only the sampled token's: the engine gives no alternatives."""
+    return LogprobsBody(
+        content=[
+            TokenLogprobBody(
+                token=entry.text, logprob=entry.logprob, bytes=list(entry.data), top_logprobs=[]
+            )
+            for entry in entries
+        ]
+    )

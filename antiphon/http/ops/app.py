@@ -1,0 +1,106 @@
+"""The operations pages: health, metrics, the tree and the slots. They never ask an actor: every
+source they are given is a snapshot, so that they answer when everything else hangs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from quart import request
+from quart_trio import QuartTrio
+from quart_trio.wrappers import TrioResponse
+
+from antiphon import __version__
+from antiphon.http.boundary import BoundedApp
+from antiphon.ids import RequestId, SlotIndex
+from antiphon.ports import Telemetry
+from antiphon.settings import HttpSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotView:
+    """One decode slot as operators see it; `age_s` is the time in its present state."""
+
+    slot: SlotIndex
+    state: Literal["free", "prefill", "decode", "releasing"]
+    request_id: RequestId | None
+    tokens: int
+    age_s: float
+
+
+class OpsSources(Protocol):
+    """What the pages show, each read without waiting."""
+
+    def not_ready(self) -> Sequence[str]:
+        """Why the server should get no traffic now; empty when it should."""
+
+    def slots(self) -> Sequence[SlotView]: ...
+
+    def tree(self) -> object:
+        """The supervision tree as dataclasses, msgspec structs, dicts and lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpsRoutes:
+    sources: OpsSources
+    registry: CollectorRegistry
+
+    def register(self, app: QuartTrio) -> None:
+        pages = {
+            "/health/live": self.live,
+            "/health/ready": self.ready,
+            "/metrics": self.metrics,
+            "/ops/tree": self.tree,
+            "/ops/slots": self.slots,
+            "/ops/version": self.version,
+        }
+        for path, page in pages.items():
+            app.add_url_rule(path, view_func=page, endpoint=path)
+
+    async def live(self) -> TrioResponse:
+        """The event loop turns, or this would not be read."""
+        return _json({"status": "ok"})
+
+    async def ready(self) -> TrioResponse:
+        """503 with the reasons while traffic should go elsewhere."""
+        reasons = list(self.sources.not_ready())
+        if reasons:
+            return _json({"status": "not_ready", "reasons": reasons}, status=503)
+        return _json({"status": "ready", "reasons": []})
+
+    async def metrics(self) -> TrioResponse:
+        """Prometheus text or OpenMetrics, as the scraper accepts."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return TrioResponse(encode(self.registry), content_type=content_type)
+
+    async def tree(self) -> TrioResponse:
+        return _json(self.sources.tree())
+
+    async def slots(self) -> TrioResponse:
+        return _json([*self.sources.slots()])
+
+    async def version(self) -> TrioResponse:
+        return _json({"name": "antiphon", "version": __version__})
+
+
+def make_ops_app(
+    sources: OpsSources,
+    settings: HttpSettings,
+    registry: CollectorRegistry,
+    telemetry: Telemetry,
+) -> QuartTrio:
+    """The application behind the operations listener."""
+    app = BoundedApp(__name__, settings, telemetry, is_openai=False)
+    _OpsRoutes(sources=sources, registry=registry).register(app)
+    return app
+
+
+def _json(value: object, *, status: int = 200) -> TrioResponse:
+    return TrioResponse(
+        msgspec.json.encode(value),
+        status=status,
+        headers={"cache-control": "no-store"},
+        content_type="application/json",
+    )

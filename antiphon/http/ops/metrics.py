@@ -1,0 +1,196 @@
+"""All metrics of the server, behind the Telemetry port: nobody else knows Prometheus.
+
+Suffixes are vLLM's, so that dashboards made for it need another prefix only. Every label has a
+bounded set of values.
+"""
+
+import time
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from antiphon.events import CancelCause
+from antiphon.ids import ModelName
+
+_PREFIX = "antiphon"
+_FIRST_TOKEN_BUCKETS = (
+    *(0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
+    *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+)
+_TOKEN_BUCKETS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_LATENCY_BUCKETS = (0.05, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 60, 120, 240, 480)
+_STEP_BUCKETS = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.5, 1, 2, 5)
+_RELEASE_BUCKETS = (
+    *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2),
+    *(0.3, 0.5, 1.0, 2.0, 5.0),
+)
+"""Fine where the promise lies: two engine steps and 20 ms."""
+_COUNT_BUCKETS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64)
+
+
+class PrometheusTelemetry:
+    """Counts into one registry; `clock` is for the age of the last engine step."""
+
+    def __init__(
+        self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._last_steps: dict[ModelName, float] = {}
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+
+        self._running = self._gauge("num_requests_running", "Requests that hold a slot")
+        self._waiting = self._gauge("num_requests_waiting", "Requests that wait for a slot")
+        self._kv_usage = self._gauge("kv_cache_usage_perc", "KV cache in use, 0 to 1")
+        self._step_age = self._gauge(
+            "engine_last_step_age_seconds", "Time since the engine's last step"
+        )
+        self._first_token = self._histogram(
+            "time_to_first_token_seconds", "Arrival to first text", _FIRST_TOKEN_BUCKETS
+        )
+        self._token_gap = self._histogram(
+            "inter_token_latency_seconds", "Time between two tokens", _TOKEN_BUCKETS
+        )
+        self._queue_time = self._histogram(
+            "request_queue_time_seconds", "Time spent waiting for a slot", _LATENCY_BUCKETS
+        )
+        self._turn_time = self._histogram(
+            "e2e_request_latency_seconds", "Arrival to the end of the turn", _LATENCY_BUCKETS
+        )
+        self._step_time = self._histogram(
+            "engine_step_seconds", "Duration of an engine step", _STEP_BUCKETS
+        )
+        self._prompt_tokens = self._counter("prompt_tokens", "Prompt tokens admitted")
+        self._generated = self._counter("generation_tokens", "Tokens generated")
+        self._turns = self._counter("request_success", "Turns that ended", "finished_reason")
+        self._restarts = self._counter("engine_restarts", "Engine hosts started again")
+
+        self._cancelled = Counter(
+            f"{_PREFIX}_cancellations",
+            "Turns cancelled before their end",
+            ["cause"],
+            registry=registry,
+        )
+        self._rejected = Counter(
+            f"{_PREFIX}_admission_rejections",
+            "Requests refused for load",
+            ["reason"],
+            registry=registry,
+        )
+        self._disconnects = Counter(
+            f"{_PREFIX}_stream_disconnects",
+            "Streaming answers that the client left",
+            registry=registry,
+        )
+        self._release_time = Histogram(
+            f"{_PREFIX}_disconnect_to_release_seconds",
+            "From the client's leaving to the slot being free",
+            buckets=_RELEASE_BUCKETS,
+            registry=registry,
+        )
+        self._wasted = Counter(
+            f"{_PREFIX}_tokens_after_disconnect",
+            "Tokens generated for clients that had left",
+            registry=registry,
+        )
+        self._wasted_each = Histogram(
+            f"{_PREFIX}_tokens_after_disconnect_per_request",
+            "Tokens generated after one client left",
+            buckets=_COUNT_BUCKETS,
+            registry=registry,
+        )
+        self._streams = Gauge(
+            f"{_PREFIX}_sse_active_streams", "Streaming answers open now", registry=registry
+        )
+        self._http_requests = Counter(
+            f"{_PREFIX}_http_requests",
+            "HTTP requests answered",
+            ["handler", "method", "status"],
+            registry=registry,
+        )
+        self._http_time = Histogram(
+            f"{_PREFIX}_http_request_duration_seconds",
+            "HTTP request duration",
+            ["handler", "method"],
+            buckets=_LATENCY_BUCKETS,
+            registry=registry,
+        )
+        for cause in CancelCause:
+            self._cancelled.labels(cause.value)  # so that a rate exists before the first one
+
+    def http_request_finished(self, handler: str, method: str, status: int, seconds: float) -> None:
+        self._http_requests.labels(handler, method, str(status)).inc()
+        self._http_time.labels(handler, method).observe(seconds)
+
+    def sse_opened(self) -> None:
+        self._streams.inc()
+
+    def sse_closed(self) -> None:
+        self._streams.dec()
+
+    def stream_disconnected(self) -> None:
+        self._disconnects.inc()
+
+    def admission_rejected(self, reason: str) -> None:
+        self._rejected.labels(reason).inc()
+
+    def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
+        self._running.labels(model).set(running)
+        self._waiting.labels(model).set(waiting)
+
+    def queue_left(self, model: ModelName, seconds: float) -> None:
+        self._queue_time.labels(model).observe(seconds)
+
+    def first_token(self, model: ModelName, seconds: float) -> None:
+        self._first_token.labels(model).observe(seconds)
+
+    def prompt_admitted(self, model: ModelName, tokens: int) -> None:
+        self._prompt_tokens.labels(model).inc(tokens)
+
+    def tokens_generated(self, model: ModelName, tokens: int, seconds: float) -> None:
+        self._generated.labels(model).inc(tokens)
+        if tokens > 0 and seconds > 0:
+            self._token_gap.labels(model).observe(seconds / tokens)
+
+    def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
+        self._turns.labels(model, finished_reason).inc()
+        self._turn_time.labels(model).observe(seconds)
+
+    def turn_cancelled(self, cause: CancelCause) -> None:
+        self._cancelled.labels(cause.value).inc()
+
+    def released_after_disconnect(self, seconds: float, tokens: int) -> None:
+        self._release_time.observe(seconds)
+        self._wasted.inc(tokens)
+        self._wasted_each.observe(tokens)
+
+    def engine_stepped(self, model: ModelName, seconds: float) -> None:
+        self._step_time.labels(model).observe(seconds)
+        if model not in self._last_steps:
+            self._step_age.labels(model).set_function(lambda: self._age(model))
+        self._last_steps[model] = self._clock()
+
+    def engine_stats(self, model: ModelName, kv_usage: float) -> None:
+        self._kv_usage.labels(model).set(kv_usage)
+
+    def engine_restarted(self, model: ModelName) -> None:
+        self._restarts.labels(model).inc()
+
+    def _age(self, model: ModelName) -> float:
+        return self._clock() - self._last_steps[model]
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, ["model_name"], registry=self._registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        names = ["model_name", *labels]
+        return Counter(f"{_PREFIX}_{name}", text, names, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+        names = ["model_name"]
+        return Histogram(f"{_PREFIX}_{name}", text, names, buckets=buckets, registry=self._registry)

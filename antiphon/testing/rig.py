@@ -1,0 +1,173 @@
+"""A server's core without HTTP and without a model: driver, scheduler and sessions in their tree,
+over a scripted engine."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from antiphon.actors.actor import actor_child
+from antiphon.actors.address import Address
+from antiphon.actors.engines.driver import EngineDriver
+from antiphon.actors.engines.messages import DriverMessage
+from antiphon.actors.engines.status import EngineStatus
+from antiphon.actors.scheduling.messages import SchedulerMessage
+from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.scheduling.schedule import QueueBounds
+from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
+from antiphon.actors.sessions.directory import Directory
+from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed
+from antiphon.ids import ModelName, RequestId
+from antiphon.ports import ModelCard, SamplingDefaults, Telemetry, TurnStream
+from antiphon.supervision.root import run_tree
+from antiphon.supervision.spec import Strategy, SupervisorSpec
+from antiphon.supervision.supervisor import Supervisor
+from antiphon.testing.scripted import ScriptedLauncher
+from antiphon.testing.telemetry import RecordingTelemetry
+
+MODEL = ModelName("scripted")
+_SHARDS = 2
+
+
+class WordTokenizer:
+    """One token a word of all contents; the ids are meaningless."""
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        return [1] * max(1, sum(len(message.content.split()) for message in messages))
+
+
+@dataclass(slots=True, kw_only=True)
+class Rig:
+    """The running core. Its shards are open to tests that crash a session."""
+
+    directory: Directory
+    launcher: ScriptedLauncher
+    status: EngineStatus
+    view: ScheduleView
+    telemetry: RecordingTelemetry
+    tree: Supervisor
+    stop: trio.Event
+    shards: list[Supervisor] = field(default_factory=list)
+
+    async def open(self, name: str, **turn: Any) -> TurnStream:
+        """A turn of one short message; `turn` overlays it."""
+        return await self.directory.open_turn(a_turn(name, **turn))
+
+    @property
+    def running(self) -> int:
+        assert self.view.schedule is not None
+        return self.view.schedule.load().running
+
+    @property
+    def waiting(self) -> int:
+        assert self.view.schedule is not None
+        return self.view.schedule.load().waiting
+
+
+def a_turn(name: str, **fields: Any) -> Turn:
+    return Turn(
+        **{
+            "request": RequestId(name),
+            "model": MODEL,
+            "messages": (Message(role="user", content="hello there"),),
+            "sampling": Sampling(seed=7),
+            "max_tokens": 16,
+            **fields,
+        }
+    )
+
+
+async def read_all(stream: TurnStream) -> list[TurnEvent]:
+    """Every event up to the terminal one."""
+    events: list[TurnEvent] = []
+    while not events or not isinstance(events[-1], TurnEnded | TurnFailed):
+        events.append(await stream.next_event())
+    return events
+
+
+@asynccontextmanager
+async def running_rig(
+    launcher: ScriptedLauncher | None = None,
+    *,
+    bounds: QueueBounds = QueueBounds(max_requests=8, max_tokens=10_000, deadline_s=30.0),
+    turn_deadline_s: float = 600.0,
+    silence_s: float = 20.0,
+    telemetry: Telemetry | None = None,
+) -> AsyncIterator[Rig]:
+    """Start the core, wait until it is ready, and stop it in order afterwards."""
+    launcher = launcher or ScriptedLauncher()
+    recording = RecordingTelemetry()
+    facts = telemetry or recording
+    status = EngineStatus(model=MODEL, silence_s=silence_s)
+    view = ScheduleView()
+    driver: Address[DriverMessage] = Address("root/pool/driver", capacity=1024)
+    scheduler: Address[SchedulerMessage] = Address("root/pool/scheduler", capacity=64)
+    pool = Supervisor(
+        SupervisorSpec(strategy=Strategy.REST_FOR_ONE, intensity=5, period_s=60.0),
+        [
+            actor_child(
+                "driver",
+                lambda: EngineDriver(
+                    launcher, status, scheduler.ref, facts, start_timeout_s=10.0, stop_grace_s=1.0
+                ),
+                driver,
+                init_timeout_s=20.0,
+            ),
+            actor_child(
+                "scheduler",
+                lambda: Scheduler(
+                    driver.ref,
+                    view,
+                    facts,
+                    model=MODEL,
+                    bounds=bounds,
+                    turn_deadline_s=turn_deadline_s,
+                ),
+                scheduler,
+            ),
+        ],
+    )
+    shards = [
+        Supervisor(SupervisorSpec(dynamic=True, max_children=64, intensity=0))
+        for _ in range(_SHARDS)
+    ]
+    tree = Supervisor(
+        SupervisorSpec(intensity=2, period_s=60.0),
+        [pool.child("pool"), *(shard.child(f"shard-{i}") for i, shard in enumerate(shards))],
+    )
+    directory = Directory(
+        Pool(
+            card=ModelCard(name=MODEL, created=0, owned_by="test", window=512),
+            scheduler=scheduler.ref,
+            status=status,
+            tokenizer=WordTokenizer(),
+            sampling_defaults=SamplingDefaults(),
+            default_max_tokens=32,
+        ),
+        [(f"root/shard-{i}", shard) for i, shard in enumerate(shards)],
+        facts,
+    )
+    stop, ready = trio.Event(), trio.Event()
+    rig = Rig(
+        directory=directory,
+        launcher=launcher,
+        status=status,
+        view=view,
+        telemetry=recording,
+        tree=tree,
+        stop=stop,
+        shards=shards,
+    )
+    async with trio.open_nursery() as nursery:
+
+        async def run() -> None:
+            await run_tree(tree, stop=stop, budget_s=20.0, on_ready=ready.set)
+
+        nursery.start_soon(run)
+        await ready.wait()
+        try:
+            yield rig
+        finally:
+            stop.set()

@@ -1,0 +1,115 @@
+"""Telemetry for tests: one that forgets and one that remembers."""
+
+from antiphon.events import CancelCause
+from antiphon.ids import ModelName
+
+
+class NullTelemetry:
+    """Counts nothing."""
+
+    def http_request_finished(self, handler: str, method: str, status: int, seconds: float) -> None:
+        pass
+
+    def sse_opened(self) -> None:
+        pass
+
+    def sse_closed(self) -> None:
+        pass
+
+    def stream_disconnected(self) -> None:
+        pass
+
+    def admission_rejected(self, reason: str) -> None:
+        pass
+
+    def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
+        pass
+
+    def queue_left(self, model: ModelName, seconds: float) -> None:
+        pass
+
+    def first_token(self, model: ModelName, seconds: float) -> None:
+        pass
+
+    def prompt_admitted(self, model: ModelName, tokens: int) -> None:
+        pass
+
+    def tokens_generated(self, model: ModelName, tokens: int, seconds: float) -> None:
+        pass
+
+    def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
+        pass
+
+    def turn_cancelled(self, cause: CancelCause) -> None:
+        pass
+
+    def released_after_disconnect(self, seconds: float, tokens: int) -> None:
+        pass
+
+    def engine_stepped(self, model: ModelName, seconds: float) -> None:
+        pass
+
+    def engine_stats(self, model: ModelName, kv_usage: float) -> None:
+        pass
+
+    def engine_restarted(self, model: ModelName) -> None:
+        pass
+
+
+class RecordingTelemetry:
+    """Keeps every report in order, as (name, arguments)."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[object, ...]] = []
+
+    def named(self, name: str) -> list[tuple[object, ...]]:
+        """The arguments of each report of that name."""
+        return [report[1:] for report in self.reports if report[0] == name]
+
+    def http_request_finished(self, handler: str, method: str, status: int, seconds: float) -> None:
+        self.reports.append(("http_request_finished", handler, method, status, seconds))
+
+    def sse_opened(self) -> None:
+        self.reports.append(("sse_opened",))
+
+    def sse_closed(self) -> None:
+        self.reports.append(("sse_closed",))
+
+    def stream_disconnected(self) -> None:
+        self.reports.append(("stream_disconnected",))
+
+    def admission_rejected(self, reason: str) -> None:
+        self.reports.append(("admission_rejected", reason))
+
+    def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
+        self.reports.append(("requests_in_flight", model, running, waiting))
+
+    def queue_left(self, model: ModelName, seconds: float) -> None:
+        self.reports.append(("queue_left", model, seconds))
+
+    def first_token(self, model: ModelName, seconds: float) -> None:
+        self.reports.append(("first_token", model, seconds))
+
+    def prompt_admitted(self, model: ModelName, tokens: int) -> None:
+        self.reports.append(("prompt_admitted", model, tokens))
+
+    def tokens_generated(self, model: ModelName, tokens: int, seconds: float) -> None:
+        self.reports.append(("tokens_generated", model, tokens, seconds))
+
+    def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
+        self.reports.append(("turn_finished", model, finished_reason, seconds))
+
+    def turn_cancelled(self, cause: CancelCause) -> None:
+        self.reports.append(("turn_cancelled", cause))
+
+    def released_after_disconnect(self, seconds: float, tokens: int) -> None:
+        self.reports.append(("released_after_disconnect", seconds, tokens))
+
+    def engine_stepped(self, model: ModelName, seconds: float) -> None:
+        self.reports.append(("engine_stepped", model, seconds))
+
+    def engine_stats(self, model: ModelName, kv_usage: float) -> None:
+        self.reports.append(("engine_stats", model, kv_usage))
+
+    def engine_restarted(self, model: ModelName) -> None:
+        self.reports.append(("engine_restarted", model))

@@ -1,0 +1,83 @@
+"""The bare engine, for comparison: OpenVINO's pipeline in a process of its own, nothing around it.
+
+Reads one JSON job a line on standard input, `{"prompts": [[…token ids…], …], "max_tokens": 64}`,
+and answers with one JSON line. Idle, it uses no processor.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+import openvino_genai
+
+from antiphon.settings import EngineSettings
+
+
+def build(folder: Path, settings: EngineSettings, kv_blocks: int) -> Any:
+    """The same configuration as the server's host, so that only what is around it differs."""
+    scheduler = openvino_genai.SchedulerConfig()
+    scheduler.num_kv_blocks = kv_blocks
+    scheduler.max_num_batched_tokens = settings.step_tokens
+    scheduler.enable_prefix_caching = settings.prefix_cache
+    scheduler.max_num_seqs = settings.slots
+    properties: dict[str, Any] = {"KV_CACHE_PRECISION": settings.kv_precision}
+    if settings.threads:
+        properties["INFERENCE_NUM_THREADS"] = settings.threads
+    return openvino_genai.ContinuousBatchingPipeline(str(folder), scheduler, "CPU", properties)
+
+
+def run(pipeline: Any, prompts: list[list[int]], max_tokens: int, first_id: int) -> dict[str, Any]:
+    """All prompts at once, read to the end. Seconds from the first add_request."""
+    started = time.perf_counter()
+    handles = []
+    for index, prompt in enumerate(prompts):
+        config = openvino_genai.GenerationConfig()
+        config.max_new_tokens = max_tokens
+        config.ignore_eos = True
+        config.do_sample = True
+        config.temperature = 0.2
+        config.top_p = 0.9
+        config.rng_seed = index + 1
+        tensor = openvino.Tensor(np.array([prompt], dtype=np.int64))
+        handles.append(pipeline.add_request(first_id + index, tensor, config))
+    tokens = 0
+    first: float | None = None
+    steps = []
+    while pipeline.has_non_finished_requests():
+        step_started = time.perf_counter()
+        pipeline.step()
+        steps.append(time.perf_counter() - step_started)
+        for handle in handles:
+            while handle.can_read():
+                tokens += sum(len(out.generated_ids) for out in handle.read().values())
+                first = first or time.perf_counter() - started
+    return {
+        "tokens": tokens,
+        "wall_s": time.perf_counter() - started,
+        "first_s": first,
+        "steps_s": steps,
+    }
+
+
+def main() -> None:
+    folder, kv_blocks, settings_json = sys.argv[1:]
+    settings = EngineSettings(**json.loads(settings_json))
+    pipeline = build(Path(folder), settings, int(kv_blocks))
+    run(pipeline, [[1, 2, 3]], 4, 1)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    next_id = 1000
+    for line in sys.stdin:
+        job = json.loads(line)
+        result = run(pipeline, job["prompts"], job["max_tokens"], next_id)
+        next_id += len(job["prompts"])
+        sys.stdout.write(json.dumps(result) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

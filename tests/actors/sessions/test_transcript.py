@@ -1,0 +1,88 @@
+"""The pure core of a session."""
+
+from antiphon.actors.sessions.transcript import Transcript
+from antiphon.errors import HostLost
+from antiphon.events import (
+    ChoiceEnded,
+    Delta,
+    EndReason,
+    FinishReason,
+    SlotText,
+    TurnEnded,
+    TurnFailed,
+    Usage,
+)
+from antiphon.ids import EngineRequest, SlotIndex
+
+ONE, TWO = EngineRequest(1), EngineRequest(2)
+
+
+def news(request: EngineRequest, text: str, tokens: int, end: EndReason | None = None) -> SlotText:
+    return SlotText(slot=SlotIndex(0), request=request, text=text, tokens=tokens, end=end)
+
+
+def test_text_becomes_a_delta_of_its_choice():
+    transcript = Transcript(5, {ONE: 0, TWO: 1})
+
+    assert list(transcript.on_text(news(TWO, "hi", 1))) == [Delta(choice=1, text="hi")]
+
+
+def test_a_step_that_held_all_its_text_back_says_nothing_and_counts_its_tokens():
+    transcript = Transcript(5, {ONE: 0})
+
+    assert list(transcript.on_text(news(ONE, "", 3))) == []
+    assert transcript.usage == Usage(prompt_tokens=5, completion_tokens=3)
+    assert transcript.begun
+
+
+def test_the_turn_ends_when_its_last_choice_has():
+    transcript = Transcript(5, {ONE: 0, TWO: 1})
+
+    first = list(transcript.on_text(news(ONE, "a", 2, EndReason.STOP)))
+    second = list(transcript.on_text(news(TWO, "", 4, EndReason.LENGTH)))
+
+    assert first == [
+        Delta(choice=0, text="a"),
+        ChoiceEnded(choice=0, finish_reason=FinishReason.STOP),
+    ]
+    assert second == [
+        ChoiceEnded(choice=1, finish_reason=FinishReason.LENGTH),
+        TurnEnded(usage=Usage(prompt_tokens=5, completion_tokens=6)),
+    ]
+    assert transcript.ended
+
+
+def test_news_of_an_ended_choice_mean_nothing():
+    transcript = Transcript(5, {ONE: 0, TWO: 1})
+    list(transcript.on_text(news(ONE, "a", 2, EndReason.STOP)))
+
+    assert list(transcript.on_text(news(ONE, "b", 3))) == []
+    assert transcript.usage.completion_tokens == 2
+
+
+def test_a_failure_ends_the_turn_once_and_keeps_what_was_used():
+    transcript = Transcript(5, {ONE: 0})
+    list(transcript.on_text(news(ONE, "a", 2)))
+    error = HostLost("killed")
+
+    assert list(transcript.fail(error)) == [
+        TurnFailed(error=error, usage=Usage(prompt_tokens=5, completion_tokens=2))
+    ]
+    assert list(transcript.fail(error)) == []
+    assert list(transcript.on_text(news(ONE, "b", 3, EndReason.STOP))) == []
+
+
+def test_what_is_unfinished_is_what_must_be_given_back():
+    transcript = Transcript(5, {ONE: 0, TWO: 1})
+    list(transcript.on_text(news(ONE, "a", 2, EndReason.STOP)))
+    list(transcript.on_text(news(TWO, "a", 1)))
+
+    assert transcript.unfinished == {TWO: 1}
+    assert not transcript.ended
+
+
+def test_an_engine_end_without_success_waits_for_its_reason():
+    transcript = Transcript(5, {ONE: 0})
+
+    assert list(transcript.on_text(news(ONE, "", 1, EndReason.CAPACITY))) == []
+    assert not transcript.ended

@@ -1,0 +1,171 @@
+"""The operations pages and the metrics behind them."""
+
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from antiphon.events import CancelCause
+from antiphon.http.ops.app import SlotView, make_ops_app
+from antiphon.http.ops.metrics import PrometheusTelemetry
+from antiphon.ids import ModelName, RequestId, SlotIndex
+from antiphon.settings import HttpSettings
+from antiphon.testing.http import serving
+
+MODEL = ModelName("m")
+
+
+@dataclass
+class Sources:
+    reasons: list[str] = field(default_factory=list)
+
+    def not_ready(self):
+        return self.reasons
+
+    def slots(self):
+        return [
+            SlotView(
+                slot=SlotIndex(0),
+                state="decode",
+                request_id=RequestId("req_1"),
+                tokens=5,
+                age_s=0.25,
+            )
+        ]
+
+    def tree(self):
+        return {"path": "root", "children": []}
+
+
+@pytest.fixture
+def sources():
+    return Sources()
+
+
+@pytest.fixture
+def registry():
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def metrics(registry):
+    return PrometheusTelemetry(registry)
+
+
+@pytest.fixture
+async def get(sources, registry, metrics):
+    app = make_ops_app(sources, HttpSettings(), registry, metrics)
+    async with (
+        serving(app, HttpSettings()) as server,
+        httpx.AsyncClient(base_url=server.url) as client,
+    ):
+        yield client.get
+
+
+async def test_live_answers_while_nothing_is_ready(get, sources):
+    sources.reasons = ["engine is starting"]
+
+    assert (await get("/health/live")).json() == {"status": "ok"}
+
+
+async def test_ready_is_503_with_the_reasons_and_200_without(get, sources):
+    assert (await get("/health/ready")).status_code == 200
+    sources.reasons = ["engine is starting"]
+
+    answer = await get("/health/ready")
+
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "not_ready", "reasons": ["engine is starting"]}
+
+
+async def test_slots_and_tree_are_json(get):
+    assert (await get("/ops/slots")).json() == [
+        {"slot": 0, "state": "decode", "request_id": "req_1", "tokens": 5, "age_s": 0.25}
+    ]
+    assert (await get("/ops/tree")).json() == {"path": "root", "children": []}
+    assert (await get("/ops/version")).json()["name"] == "antiphon"
+
+
+async def test_metrics_are_text_or_openmetrics_as_accepted(get):
+    plain = await get("/metrics")
+    open_ = await get("/metrics", headers={"accept": "application/openmetrics-text"})
+
+    assert plain.headers["content-type"].startswith("text/plain")
+    assert open_.headers["content-type"].startswith("application/openmetrics-text")
+    assert open_.text.endswith("# EOF\n")
+
+
+async def test_pages_are_counted_and_carry_ids_but_no_openai_headers(get):
+    answer = await get("/health/live")
+    text = (await get("/metrics")).text
+
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert "openai-version" not in answer.headers
+    assert (
+        'antiphon_http_requests_total{handler="/health/live",method="GET",status="200"} 1.0' in text
+    )
+
+
+async def test_unknown_pages_are_404_in_the_envelope(get):
+    answer = await get("/ops/secrets")
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "unknown_url"
+
+
+def test_every_fact_has_its_metric(registry, metrics):
+    metrics.http_request_finished("/x", "GET", 200, 0.1)
+    metrics.sse_opened()
+    metrics.stream_disconnected()
+    metrics.admission_rejected("queue_full")
+    metrics.requests_in_flight(MODEL, running=3, waiting=2)
+    metrics.queue_left(MODEL, 0.1)
+    metrics.first_token(MODEL, 0.2)
+    metrics.prompt_admitted(MODEL, 7)
+    metrics.tokens_generated(MODEL, 2, 0.05)
+    metrics.turn_finished(MODEL, "stop", 1.0)
+    metrics.turn_cancelled(CancelCause.DISCONNECT)
+    metrics.released_after_disconnect(0.03, 1)
+    metrics.engine_stepped(MODEL, 0.02)
+    metrics.engine_stats(MODEL, 0.5)
+    metrics.engine_restarted(MODEL)
+
+    model = {"model_name": MODEL}
+    expected = {
+        ("num_requests_running", "", ()): 3,
+        ("num_requests_waiting", "", ()): 2,
+        ("kv_cache_usage_perc", "", ()): 0.5,
+        ("time_to_first_token_seconds", "_count", ()): 1,
+        ("inter_token_latency_seconds", "_sum", ()): 0.025,
+        ("request_queue_time_seconds", "_count", ()): 1,
+        ("e2e_request_latency_seconds", "_count", ()): 1,
+        ("prompt_tokens", "_total", ()): 7,
+        ("generation_tokens", "_total", ()): 2,
+        ("request_success", "_total", (("finished_reason", "stop"),)): 1,
+        ("engine_restarts", "_total", ()): 1,
+        ("engine_step_seconds", "_count", ()): 1,
+    }
+    for (name, suffix, labels), value in expected.items():
+        sample = registry.get_sample_value(f"antiphon_{name}{suffix}", model | dict(labels))
+        assert sample == value, name
+    unlabelled = {
+        "cancellations_total": {"cause": "disconnect"},
+        "admission_rejections_total": {"reason": "queue_full"},
+        "stream_disconnects_total": {},
+        "tokens_after_disconnect_total": {},
+        "disconnect_to_release_seconds_count": {},
+        "sse_active_streams": {},
+    }
+    for name, labels in unlabelled.items():
+        assert registry.get_sample_value(f"antiphon_{name}", labels) == 1, name
+
+
+def test_the_age_of_the_last_step_is_taken_when_somebody_looks():
+    registry, now = CollectorRegistry(), [100.0]
+    metrics = PrometheusTelemetry(registry, clock=lambda: now[0])
+    metrics.engine_stepped(MODEL, 0.02)
+    now[0] = 103.5
+
+    age = registry.get_sample_value("antiphon_engine_last_step_age_seconds", {"model_name": MODEL})
+    assert age == 3.5
