@@ -174,14 +174,17 @@ def _host(model_dir: Path) -> Iterator[SharedHost]:
         with process, stderr:
             forward = threading.Thread(target=forward_lines, args=(stderr, process.pid))
             forward.start()
-            ours.settimeout(PATIENCE_S)
-            [ready] = frame_decoder().feed(ours.recv(65_536))
-            assert isinstance(ready, Ready)
-            tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
-            ours.setblocking(False)
-            yield SharedHost(process, ours, ready.capabilities, tokenizer)
-            process.kill()
-            forward.join()
+            try:
+                ours.settimeout(PATIENCE_S)
+                # A quick host's first Stats may be in the same read.
+                ready, *_ = frame_decoder().feed(ours.recv(65_536))
+                assert isinstance(ready, Ready)
+                tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
+                ours.setblocking(False)
+                yield SharedHost(process, ours, ready.capabilities, tokenizer)
+            finally:
+                process.kill()
+                forward.join()
 
 
 @pytest.fixture(name="bench")
