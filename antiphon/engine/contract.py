@@ -78,9 +78,13 @@ class StepEngine(Protocol):
     def admit(self, admit: Admit) -> None:
         """Take the request in; its first token comes in a later step. Raises AdmitRefused."""
 
-    def abort(self, request: EngineRequest) -> None:
+    def abort(self, request: EngineRequest) -> bool:
         """Stop one request; a later step reports it freed. Tokens not yet reported are lost.
-        Harmless when unknown."""
+        Harmless when unknown.
+
+        True promises that the very next step frees it and computes nothing more for it. The host
+        then gives the slot back before that step, since it reads no command until the step is over.
+        """
 
     def step(self) -> StepResult:
         """Run one engine step. Raises EngineBroken when no later step could work."""

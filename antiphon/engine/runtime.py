@@ -60,6 +60,7 @@ class HostRuntime:
         self._end_tokens = end_tokens
         self._slots = SlotTable(engine.capabilities.slots)
         self._frames: list[HostFrame] = []
+        self._aborted: list[Slot] = []
         self._steps = 0
         self._next_heartbeat = time.monotonic()
 
@@ -85,9 +86,10 @@ class HostRuntime:
                     self._admit(command)
                 case Abort():
                     if (slot := self._slots.abort(command)) is not None:
-                        engine.abort(slot.request)
+                        self._abort(slot)
                 case Halt():
                     return False
+        self._release_aborted()
         # A step of an idle engine is nearly free, and takes in what its descriptors had to say.
         if engine.busy() or engine.descriptors:
             self._step()
@@ -97,9 +99,7 @@ class HostRuntime:
             self._frames.append(
                 Stats(steps=self._steps, live=len(self._slots), kv_usage=engine.kv_usage())
             )
-        if self._frames:
-            frames, self._frames = self._frames, []
-            self._channel.send(frames)
+        self._send()
         return True
 
     def _admit(self, admit: Admit) -> None:
@@ -109,6 +109,24 @@ class HostRuntime:
             self._engine.admit(admit)
         except AdmitRefused as refusal:
             self._give_up(slot, refusal.code, refusal.detail)
+
+    def _abort(self, slot: Slot) -> None:
+        if self._engine.abort(slot.request):
+            self._aborted.append(slot)
+
+    def _release_aborted(self) -> None:
+        """Give back what the coming step frees. Commands are read only after it, so nobody can use
+        the slot too early, and whoever waits for it learns of it a whole step sooner."""
+        if self._aborted:
+            for slot in self._aborted:
+                self._frames.append(self._slots.release(slot, slot.end or EndReason.CANCELLED))
+            self._aborted.clear()
+            self._send()
+
+    def _send(self) -> None:
+        if self._frames:
+            frames, self._frames = self._frames, []
+            self._channel.send(frames)
 
     def _step(self) -> None:
         before = time.perf_counter()
@@ -136,7 +154,7 @@ class HostRuntime:
             if piece.stopped:
                 slot.end = EndReason.STOP
                 if gained.end is None:
-                    self._engine.abort(slot.request)
+                    self._abort(slot)
             else:
                 slot.end = gained.end
             texts.append(

@@ -21,9 +21,11 @@ HANG = 1_000
 
 @dataclass
 class SpellingEngine:
-    """Spells "hello" to every request, a token a step; frees what was aborted a step later."""
+    """Spells "hello" to every request, a token a step; frees what was aborted a step later, and
+    says whether it promised so."""
 
     capabilities = scripted_capabilities(slots=2)
+    frees_in_next_step: bool = True
     descriptors: Sequence[int] = ()
     refuse: AdmitRefused | None = None
     throw: Exception | None = None
@@ -38,9 +40,10 @@ class SpellingEngine:
             raise self.refuse
         self.live[admit.request] = [*_HELLO, END]
 
-    def abort(self, request: EngineRequest) -> None:
+    def abort(self, request: EngineRequest) -> bool:
         if self.live.pop(request, None) is not None:
             self.aborted.append(request)
+        return self.frees_in_next_step
 
     def step(self) -> StepResult:
         if self.throw is not None:

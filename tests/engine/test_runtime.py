@@ -125,13 +125,29 @@ def test_tokens_that_come_after_an_abort_are_not_told():
     assert released(frames)[0].tokens == 2
 
 
-def test_an_abort_releases_the_slot_at_the_next_step_without_more_text():
+def test_an_abort_releases_the_slot_before_the_step_that_frees_it():
     frames = run([[admit()], [], [abort()], [], []])
 
-    steps_after = [frame for frame in frames if isinstance(frame, Step)][2:]
-    assert [step.texts for step in steps_after] == [[]]
-    assert [frame.reason for frame in released(frames)] == [EndReason.CANCELLED]
-    assert frames[-1] == released(frames)[0]
+    [gone] = released(frames)
+    assert gone.reason is EndReason.CANCELLED
+    after = [frame for frame in frames[frames.index(gone) :] if isinstance(frame, Step)]
+    assert [step.texts for step in after] == [[]]
+
+
+def test_an_engine_that_promises_nothing_keeps_the_slot_until_a_step_freed_it():
+    frames = run([[admit()], [], [abort()], [], []], SpellingEngine(frees_in_next_step=False))
+
+    [gone] = released(frames)
+    before = [frame for frame in frames[: frames.index(gone)] if isinstance(frame, Step)]
+    assert gone.reason is EndReason.CANCELLED
+    assert before[-1].texts == []
+
+
+def test_a_slot_given_back_early_can_be_admitted_to_in_the_next_batch():
+    frames = run([[admit(1, 0)], [abort(1, 0)], [admit(2, 0)], *[[]] * 8])
+
+    assert [frame.request for frame in released(frames)] == [1, 2]
+    assert {text.request for text in texts(frames)[1:]} == {2}
 
 
 def test_an_abort_in_the_same_batch_as_its_admit_is_still_released_once():

@@ -97,7 +97,7 @@ class OpenVinoEngine:
         self._blocks_left -= run.blocks
         self._runs[admit.request] = run
 
-    def abort(self, request: EngineRequest) -> None:
+    def abort(self, request: EngineRequest) -> bool:
         if (run := self._unchecked.pop(request, None)) is not None:
             self._free(request, run)
         elif (run := self._runs.pop(request, None)) is not None:
@@ -107,6 +107,7 @@ class OpenVinoEngine:
             else:
                 run.handle.cancel()
                 self._cancelled[request] = run
+        return True
 
     def busy(self) -> bool:
         return bool(self._runs or self._cancelled or self._freed or self._schemas.overdue())

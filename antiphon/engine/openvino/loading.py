@@ -3,6 +3,7 @@
 Raises HostStartFailed for whatever the library refuses.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -73,8 +74,9 @@ def _build(config: HostConfig, blocks: int) -> Any:
     scheduler.enable_prefix_caching = config.prefix_cache
     properties: dict[str, object] = {
         "KV_CACHE_PRECISION": config.kv_precision,
-        # Its default is a thread for every core, beside those that compute.
-        "sampler_num_threads": config.threads or 1,
+        # Sampling comes after computing, never beside it, so it may use the same cores; with one
+        # thread, drawing 32 tokens by top_p took a quarter of every step.
+        "sampler_num_threads": config.threads or len(os.sched_getaffinity(0)),
     }
     if config.threads:
         properties["INFERENCE_NUM_THREADS"] = config.threads

@@ -40,6 +40,7 @@ class PrometheusTelemetry:
         self._registry = registry
         self._clock = clock
         self._last_steps: dict[ModelName, float] = {}
+        self._of_tokens: dict[ModelName, tuple[Counter, Histogram]] = {}
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -153,9 +154,14 @@ class PrometheusTelemetry:
         self._prompt_tokens.labels(model).inc(tokens)
 
     def tokens_generated(self, model: ModelName, tokens: int, seconds: float) -> None:
-        self._generated.labels(model).inc(tokens)
+        # The one report that comes for every token: looking a label up costs more than counting.
+        counters = self._of_tokens.get(model)
+        if counters is None:
+            counters = self._generated.labels(model), self._token_gap.labels(model)
+            self._of_tokens[model] = counters
+        counters[0].inc(tokens)
         if tokens > 0 and seconds > 0:
-            self._token_gap.labels(model).observe(seconds / tokens)
+            counters[1].observe(seconds / tokens)
 
     def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
         self._turns.labels(model, finished_reason).inc()
