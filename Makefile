@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench load lock clean
+.PHONY: help setup serve setup-dev model check test bench chaos load lock clean
 .NOTPARALLEL:
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make bench   throughput and latency against the bare engine"
+	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
 	@echo "make load    a minute of chat users against a running server (HOST=...)"
 	@echo "make lock    both lock files anew"
 	@echo "make clean   everything that can be made again, but no model"
@@ -43,6 +44,11 @@ test: check model
 
 bench: setup-dev model
 	$(BIN)/python -m bench
+
+SEEDS ?= 50
+MINUTES ?= 10
+chaos: setup-dev
+	$(BIN)/python -m chaos --seeds $(SEEDS) --minutes $(MINUTES)
 
 HOST ?= http://127.0.0.1:8000
 load: setup-dev

@@ -1,23 +1,16 @@
-"""The composition root: settings and a prepared model become the tree, and the tree is run.
+"""The composition root: settings and a prepared model become the tree.
 
 The only module that may import everything. It decides nothing that a room could decide.
 """
 
-import gc
-import os
-import signal
 import socket
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
 import trio
 from prometheus_client import CollectorRegistry
 from quart_trio import QuartTrio
 
-from antiphon import __version__
 from antiphon.actors.actor import actor_child
 from antiphon.actors.address import Address
 from antiphon.actors.engines.driver import EngineDriver
@@ -33,36 +26,26 @@ from antiphon.engine.chat import load_chat_tokenizer
 from antiphon.engine.config import HostConfig
 from antiphon.engine.models import PreparedModel
 from antiphon.engine.process import HostLauncher
-from antiphon.errors import SettingsError
 from antiphon.http.app import make_api_app
 from antiphon.http.ops.app import SlotView, make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
-from antiphon.http.server import open_listener, serve_http
+from antiphon.http.server import serve_http
 from antiphon.ids import ModelName, SlotIndex
 from antiphon.ports import EngineLauncher, ModelCard, Telemetry
-from antiphon.settings import HttpSettings, Settings, parse_bind
+from antiphon.settings import HttpSettings, Settings
 from antiphon.supervision.context import ChildContext
-from antiphon.supervision.exits import Crashed, InitFailed, Stopped, describe
 from antiphon.supervision.root import Outcome, run_tree
-from antiphon.supervision.spec import ChildSpec, Forever, Strategy, SupervisorSpec
+from antiphon.supervision.spec import ChildSpec, Forever, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
-
-log = structlog.get_logger(__name__)
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
 _SHARD_CHILDREN = 512
+_REAP_S = 2.0
 _DRIVER_MAILBOX = 4096
 """A Begin and an Abort for each slot, many times over: the scheduler never waits for the driver."""
 _SCHEDULER_MAILBOX = 1024
 """Turns that may arrive while an engine is being restarted."""
-
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_SETTINGS = 2
-EXIT_STUCK = 70
-"""Something ignored its cancellation; a process manager should start the server anew."""
-EXIT_SECOND_SIGNAL = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +107,8 @@ class Server:
             reasons.append("draining")
         if (problem := self.status.problem(trio.current_time())) is not None:
             reasons.append(f"engine {self.name}: {problem}")
+        elif self.schedule.schedule is None:
+            reasons.append(f"scheduler {self.name}: starting")
         return tuple(reasons)
 
     def slots(self) -> tuple[SlotView, ...]:
@@ -218,9 +203,9 @@ class Server:
         def scheduler() -> Scheduler:
             return Scheduler(
                 self._driver.ref,
+                self.status,
                 self.schedule,
                 self.telemetry,
-                model=self.name,
                 bounds=QueueBounds(
                     max_requests=settings.queue.max_requests,
                     max_tokens=settings.queue.max_tokens,
@@ -232,7 +217,14 @@ class Server:
         return Supervisor(
             SupervisorSpec(strategy=Strategy.REST_FOR_ONE, intensity=5, period_s=60.0),
             [
-                actor_child("driver", driver, self._driver, init_timeout_s=self._boot_s),
+                actor_child(
+                    "driver",
+                    driver,
+                    self._driver,
+                    init_timeout_s=self._boot_s,
+                    # It waits for its host that long by itself, and then kills and reaps it.
+                    shutdown=Grace(settings.engine.stop_grace_s + _REAP_S),
+                ),
                 actor_child("scheduler", scheduler, self._scheduler),
             ],
         )
@@ -264,73 +256,6 @@ def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
     )
 
 
-@contextmanager
-def listening(settings: Settings) -> Iterator[Listeners]:
-    """Bind both addresses. Raises SettingsError when one is taken or not ours."""
-    with ExitStack() as stack:
-        sockets = {}
-        for key in ("bind", "ops_bind"):
-            host, port = parse_bind(key, getattr(settings, key))
-            try:
-                sockets[key] = stack.enter_context(closing(open_listener(host, port)))
-            except OSError as error:
-                problem = f"cannot listen on {host}:{port}: {error.strerror}"
-                raise SettingsError(key, problem) from error
-        yield Listeners(api=sockets["bind"], ops=sockets["ops_bind"])
-
-
-def serve(settings: Settings, model: PreparedModel) -> int:
-    """Run the server until it is told to stop; the exit status for the process.
-
-    Raises SettingsError when an address can't be bound.
-    """
-    with listening(settings) as listeners:
-        outcome = trio.run(_serve, settings, model, listeners)
-    if outcome.stuck:
-        log.critical("stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Threads that ignore us would hold up a normal exit for ever.
-        os._exit(EXIT_STUCK)
-    match outcome.exit:
-        case Stopped():
-            return EXIT_OK
-        case Crashed() | InitFailed():
-            log.critical("server_failed", reason=describe(outcome.exit))
-            return EXIT_FAILED
-        case _:
-            return EXIT_FAILED
-
-
-async def _serve(settings: Settings, model: PreparedModel, listeners: Listeners) -> Outcome:
-    server = Server(settings, model, listeners)
-    stop = trio.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stop, server)
-
-        def ready() -> None:
-            _freeze()
-            _say_ready(server.name, listeners)
-
-        outcome = await server.run(stop, ready)
-        nursery.cancel_scope.cancel("the tree has ended")
-    return outcome
-
-
-async def _watch_signals(stop: trio.Event, server: Server) -> None:
-    """The first signal drains, a second one ends the process now."""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            name = signal.Signals(number).name
-            if stop.is_set():
-                log.warning("stop_forced", signal=name)
-                if server.status.pid is not None:
-                    os.killpg(server.status.pid, signal.SIGKILL)
-                os._exit(EXIT_SECOND_SIGNAL)
-            log.info("stop_requested", signal=name)
-            stop.set()
-
-
 def _http_child(
     id: str,
     app: QuartTrio,
@@ -352,32 +277,3 @@ def _http_child(
 
 def _dynamic(max_children: int) -> Supervisor:
     return Supervisor(SupervisorSpec(dynamic=True, max_children=max_children, intensity=0))
-
-
-def _freeze() -> None:
-    """What exists now lives as long as the process. Looking through it again at every full
-    collection would stall all streams for tens of milliseconds each time."""
-    gc.collect()
-    gc.freeze()
-
-
-def _say_ready(name: ModelName, listeners: Listeners) -> None:
-    """What a newcomer needs next, on standard output; logs go to standard error."""
-    api, ops = (_address(sock) for sock in (listeners.api, listeners.ops))
-    log.info("server_ready", version=__version__, model=name, api=api, ops=ops)
-    sys.stdout.write(
-        f"\nAntiphon {__version__} is ready.\n"
-        f"  API         http://{api}/v1\n"
-        f"  operations  http://{ops}/health/ready   /metrics   /ops/tree   /ops/slots\n"
-        f"  model       {name}\n\n"
-        f"Try it:\n"
-        f"  curl -N http://{api}/v1/chat/completions -H 'Content-Type: application/json' "
-        f'-d \'{{"model": "{name}", "stream": true, "messages": '
-        f'[{{"role": "user", "content": "What is the capital of France?"}}]}}\'\n\n'
-    )
-    sys.stdout.flush()
-
-
-def _address(sock: socket.socket) -> str:
-    host, port = sock.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

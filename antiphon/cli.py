@@ -64,9 +64,9 @@ def serve(outer: Path | None, config: Path | None) -> None:
     prepared = ModelStore(settings.data_dir).ensure(settings.model, progress)
     signal.signal(signal.SIGTERM, previous)
 
-    from antiphon import app
+    from antiphon import serving
 
-    sys.exit(app.serve(settings, prepared))
+    sys.exit(serving.serve(settings, prepared))
 
 
 @main.group()

@@ -337,7 +337,9 @@ class ModelNotFound(RequestError):
 
     model: str
 
-    sentence: ClassVar[str] = "The model `{model}` does not exist or you do not have access to it."
+    sentence: ClassVar[str] = (
+        "The model `{model:.200}` does not exist or you do not have access to it."
+    )
 
 
 @dataclass(eq=False)

@@ -195,6 +195,8 @@ class CancelCause(enum.StrEnum):
     DEADLINE = "deadline"
     SHUTDOWN = "shutdown"
     OWNER_LOST = "owner_lost"
+    FAILED = "failed"
+    """Another choice of the same turn failed."""
 
 
 class FinishReason(enum.StrEnum):

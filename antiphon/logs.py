@@ -31,6 +31,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | submit_failed            | sessions    | no scheduler took the turn in time                      |
 | dead_letter              | actors      | a message for an actor that has stopped                 |
 | message_dropped          | actors      | a bounded mailbox refused or pushed out a message       |
+| handoff_dropped          | actors      | a saved value is not tried again: it may be the cause   |
 | terminate_failed         | actors      | an actor's clean-up raised after its crash              |
 | terminate_cut            | actors      | an actor's clean-up took too long after its crash       |
 | child_started            | supervision | a child is ready                                        |
@@ -49,6 +50,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | slow_reader_dropped      | http        | a client took nothing for the write timeout             |
 | accept_paused            | http        | out of file descriptors; accepting again shortly        |
 | server_ready             | app         | the tree is up: addresses, model                        |
+| banner_unread            | app         | nobody reads standard output; serving goes on           |
 | server_failed            | app         | the tree gave up or did not start                       |
 | stop_requested           | app         | the first signal: the ordered stop begins               |
 | stop_forced              | app         | the second signal: the process ends now                 |

@@ -51,8 +51,8 @@ class EngineLink(Protocol):
         malformed frame."""
 
     async def aclose(self, *, grace_s: float) -> None:
-        """Ask the host to end, then kill its process group after the grace. Never raises;
-        idempotent."""
+        """Ask the host to end, then kill its process group after the grace. Also when cancelled:
+        the wait is shielded and bounded. Raises nothing else; idempotent."""
 
     def kill(self) -> None:
         """SIGKILL the host's process group now. Idempotent."""

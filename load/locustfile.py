@@ -2,19 +2,20 @@
 
     locust -f load/locustfile.py --headless -u 16 -r 4 -t 60s --host http://127.0.0.1:8000
 
-Beside Locust's own row for each request it reports, as rows of type SSE, the time to the first
-token
-and between tokens in milliseconds, tokens/s (the number, in the milliseconds column), hang-ups, and
-streams that ended without saying how.
+Beside Locust's row for each request it reports rows of type SSE: milliseconds to the first token
+and between two, hang-ups (milliseconds until the user left), and tokens/s, whose number stands
+where Locust prints milliseconds. A stream that ends without saying how is a failure.
 """
 
 import json
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from locust import HttpUser, between, events, task
+from locust.exception import StopUser
 
 PROMPTS = (
     "What is the capital of France?",
@@ -28,6 +29,32 @@ PROMPTS = (
 )
 
 
+@dataclass(slots=True)
+class Answer:
+    """What came of one stream so far."""
+
+    started_at: float = field(default_factory=time.monotonic)
+    last_at: float = 0.0
+    pieces: list[str] = field(default_factory=list)
+    finish: str | None = None
+    tokens: int = 0
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Note one event, and report when its text came."""
+        if usage := event.get("usage"):
+            self.tokens = usage["completion_tokens"]
+        for choice in event["choices"]:
+            self.finish = choice["finish_reason"] or self.finish
+            if text := choice["delta"].get("content"):
+                now = time.monotonic()
+                if self.pieces:
+                    report("time between tokens", milliseconds=(now - self.last_at) * 1000)
+                else:
+                    report("time to first token", milliseconds=(now - self.started_at) * 1000)
+                self.pieces.append(text)
+                self.last_at = now
+
+
 class ChatUser(HttpUser):
     """Somebody who asks, reads the answer as it streams, thinks, and asks again."""
 
@@ -39,8 +66,10 @@ class ChatUser(HttpUser):
         self.dice = random.Random()
         self.messages: list[dict[str, str]] = []
         with self.client.get("/v1/models", name="models", catch_response=True) as reply:
+            if reply.status_code != 200:
+                reply.failure(f"status {reply.status_code}")
+                raise StopUser
             self.model = reply.json()["data"][0]["id"]
-            reply.success()
 
     @task(8)
     def ask(self) -> None:
@@ -58,24 +87,26 @@ class ChatUser(HttpUser):
     @task(1)
     def ask_without_streaming(self) -> None:
         """One short answer at once."""
-        body = self._body(stream=False) | {"max_tokens": 24}
-        body["messages"] = [{"role": "user", "content": self.dice.choice(PROMPTS)}]
-        self.client.post("/v1/chat/completions", json=body, name="chat (whole)")
-
-    def _body(self, *, stream: bool) -> dict[str, Any]:
-        return {
+        body = {
             "model": self.model,
-            "messages": self.messages,
-            "stream": stream,
-            "max_tokens": self.max_tokens,
+            "messages": [{"role": "user", "content": self.dice.choice(PROMPTS)}],
+            "max_tokens": 24,
         }
+        self.client.post("/v1/chat/completions", json=body, name="chat (whole)", timeout=120)
 
     def _stream(self, leave_after: int | None) -> str | None:
-        """The answer, or None when the user hung up or the stream failed."""
-        started = time.monotonic()
+        """The answer; None when the user hung up, after that many pieces, or the stream failed."""
+        body = {
+            "model": self.model,
+            "messages": self.messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": self.max_tokens,
+        }
+        answer = Answer()
         with self.client.post(
             "/v1/chat/completions",
-            json=self._body(stream=True),
+            json=body,
             name="chat (stream)",
             stream=True,
             timeout=120,
@@ -84,51 +115,44 @@ class ChatUser(HttpUser):
             if reply.status_code != 200:
                 reply.failure(f"status {reply.status_code}")
                 return None
-            pieces: list[str] = []
-            finish = None
-            last = started
-            for event in _events(reply):
-                if "error" in event:
-                    reply.failure(event["error"]["message"])
-                    return None
-                for choice in event["choices"]:
-                    finish = choice["finish_reason"] or finish
-                    if choice["delta"].get("content"):
-                        now = time.monotonic()
-                        name = "time between tokens" if pieces else "time to first token"
-                        _report(name, now - last)
-                        pieces.append(choice["delta"]["content"])
-                        last = now
-                if leave_after is not None and len(pieces) >= leave_after:
-                    reply.success()
-                    reply.close()
-                    _report("hang-ups", time.monotonic() - started)
-                    return None
-            if finish is None:
+            try:
+                for event in _events(reply):
+                    if "error" in event:
+                        reply.failure(event["error"]["message"])
+                        return None
+                    answer.take(event)
+                    if leave_after is not None and len(answer.pieces) >= leave_after:
+                        report(
+                            "hang-ups", milliseconds=(time.monotonic() - answer.started_at) * 1e3
+                        )
+                        return None
+            finally:
+                reply.close()  # with an unread rest, this closes the socket: the server sees it
+            if answer.finish is None:
                 reply.failure("the stream ended without a finish_reason")
                 return None
-            reply.success()
-            if len(pieces) > 1:
-                _report("tokens per second (number)", len(pieces) / (last - started) / 1000)
-            return "".join(pieces)
+        seconds = answer.last_at - answer.started_at
+        if answer.tokens and seconds > 0:
+            report("tokens/s", milliseconds=answer.tokens / seconds, length=answer.tokens)
+        return "".join(answer.pieces)
 
 
 def _events(reply: Any) -> Iterator[dict[str, Any]]:
     """The JSON events of a server-sent stream, up to [DONE]; comment lines are heartbeats."""
     for line in reply.iter_lines():
-        text = line.decode() if isinstance(line, bytes) else line
-        if text.startswith("data: {"):
-            yield json.loads(text[6:])
-        elif text == "data: [DONE]":
+        if line == b"data: [DONE]":
             return
+        if line.startswith(b"data: "):
+            yield json.loads(line[6:])
 
 
-def _report(name: str, seconds: float) -> None:
+def report(name: str, *, milliseconds: float, length: int = 0) -> None:
+    """One more value in Locust's row of that name."""
     events.request.fire(
         request_type="SSE",
         name=name,
-        response_time=seconds * 1000,
-        response_length=0,
+        response_time=milliseconds,
+        response_length=length,
         exception=None,
         context={},
     )

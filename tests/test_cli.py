@@ -54,7 +54,7 @@ def prepared(tmp_path, monkeypatch):
 @pytest.fixture
 def app(monkeypatch):
     """Stands in for the composition root: remembers what it was asked to serve."""
-    app = types.ModuleType("antiphon.app")
+    app = types.ModuleType("antiphon.serving")
     app.served = []
     app.status = 0
 
@@ -63,8 +63,8 @@ def app(monkeypatch):
         return app.status
 
     app.serve = serve
-    monkeypatch.setitem(sys.modules, "antiphon.app", app)
-    monkeypatch.setattr("antiphon.app", app, raising=False)
+    monkeypatch.setitem(sys.modules, "antiphon.serving", app)
+    monkeypatch.setattr("antiphon.serving", app, raising=False)
     return app
 
 

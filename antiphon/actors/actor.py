@@ -44,6 +44,8 @@ class ActorContext(Generic[M]):
         self._address = address
         self._child = child
         self._nursery = nursery
+        self.handoff = address.handoff.value
+        """What an earlier incarnation saved, None if nothing: check what it is before use."""
         self.ended = False
 
     @property
@@ -77,6 +79,15 @@ class ActorContext(Generic[M]):
         """Run a task beside the message loop. Its crash is the actor's crash; it is cancelled when
         the actor has terminated."""
         self._nursery.start_soon(_beside, self.path, task, args, name=f"{self.path}/{_name(task)}")
+
+    def save(self, value: object) -> None:
+        """Leave a small frozen value to the next incarnation, in place of what was saved before.
+
+        It is forgotten when the actor stops for good, and dropped when incarnations that were given
+        it keep crashing. After a crash nothing is saved any more. Raises SpecError for a value that
+        is large or can change.
+        """
+        self._address.handoff.save(self.path, value)
 
     def stop(self) -> None:
         """End after the current message and what waits on the system lane: exit Normal."""
@@ -112,6 +123,7 @@ def actor_child(
     kill_grace_s: float = 2.0,
     init_timeout_s: float = 10.0,
     backoff: Backoff = DEFAULT_BACKOFF,
+    significant: bool = False,
 ) -> ChildSpec:
     """A child that runs the actor `make` builds, a new one for each incarnation, at `address`."""
 
@@ -126,6 +138,7 @@ def actor_child(
         kill_grace_s=kill_grace_s,
         init_timeout_s=init_timeout_s,
         backoff=backoff,
+        significant=significant,
         lifecycle=address,
     )
 

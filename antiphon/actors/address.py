@@ -1,12 +1,16 @@
 """Where an actor can be reached: the permanent part of it, through which incarnations pass.
 
-It owns the mailbox, the replies its actor owes, and the monitors. Its supervisor tells it
-synchronously when an incarnation begins and ends (`supervision.context.Lifecycle`).
+It owns the mailbox, the replies its actor owes, the monitors and the hand-over. Its supervisor
+tells it synchronously when an incarnation begins and ends (`supervision.context.Lifecycle`).
 """
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import structlog
+import trio
+
+from antiphon.actors.handoff import Handoff
 from antiphon.actors.mailbox import Entry, Mailbox, Overflow
 from antiphon.actors.monitor import Down, Monitor
 from antiphon.actors.ref import Ref
@@ -14,6 +18,8 @@ from antiphon.actors.reply import Reply
 from antiphon.errors import ActorCrashed, ActorStopped
 from antiphon.ids import ActorPath
 from antiphon.supervision.exits import Exit, Killed, Normal, Stopped
+
+log = structlog.get_logger(__name__)
 
 M = TypeVar("M")
 
@@ -26,6 +32,7 @@ class Address(Generic[M]):
         "_monitors",
         "_owed",
         "alive",
+        "handoff",
         "incarnation",
         "last_exit",
         "mailbox",
@@ -40,6 +47,7 @@ class Address(Generic[M]):
         self.incarnation = 0
         self.alive = False
         self.last_exit: Exit | None = None
+        self.handoff = Handoff()
         self._owed: set[Reply[Any]] = set()
         self._monitors: dict[Monitor, None] = {}
 
@@ -72,6 +80,7 @@ class Address(Generic[M]):
 
     def crashed(self) -> None:
         """The actor raised: whoever it owed an answer hears so before any clean-up starts."""
+        self.handoff.seal()
         self._fail_owed(Killed())
 
     # What follows is Lifecycle, called by the supervisor.
@@ -80,6 +89,7 @@ class Address(Generic[M]):
         self.path = path
         self.mailbox.path = path
         self.mailbox.reopen()
+        self.handoff.begin(trio.current_time())
         self.incarnation = incarnation
         self.alive = True
 
@@ -88,6 +98,8 @@ class Address(Generic[M]):
         self.alive = False
         self.last_exit = exit
         self.mailbox.in_flight = None
+        if self.handoff.end(exit, trio.current_time()):
+            log.warning("handoff_dropped", path=self.path, incarnation=incarnation)
         self._fail_owed(exit)
         monitors, self._monitors = self._monitors, {}
         for monitor in monitors:
@@ -95,6 +107,7 @@ class Address(Generic[M]):
 
     def gone(self) -> None:
         self.mailbox.close()
+        self.handoff.clear()
 
     def _down(self) -> Down:
         return Down(path=self.path, incarnation=self.incarnation, exit=self.last_exit)

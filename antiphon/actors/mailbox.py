@@ -179,6 +179,7 @@ class Mailbox(Generic[M]):
             system_depth=len(self._system),
             capacity=self.capacity,
             peak=self._peak,
+            waiting=len(self._writers),
             oldest_age_s=None if oldest is None else now - oldest,
             handled=self._handled,
             dropped=self._dropped,

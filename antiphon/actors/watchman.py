@@ -41,5 +41,5 @@ class Watchman:
             "drain_finished",
             interrupted=interrupted,
             orphans=self._directory.open_turns,
-            drain_s=round(trio.current_time() - began, 3),
+            duration_s=round(trio.current_time() - began, 3),
         )

@@ -15,8 +15,7 @@ from antiphon.ids import EngineRequest
 @dataclass(eq=False)
 class AdmitRefused(EngineError):
     """The engine will never run this request; it holds nothing of it. `code` is `capacity`,
-    `window`,
-    `invalid_schema` or `invalid_sampling`."""
+    `window`, `invalid_schema` or `invalid_sampling`."""
 
     code: str
     detail: str

@@ -24,6 +24,8 @@ from antiphon.events import Halt, HostCommand, HostFrame
 log = structlog.get_logger(__name__)
 
 _READ_BYTES = 65_536
+_REAP_S = 5.0
+"""A killed process is reaped in milliseconds, unless the kernel is stuck in it."""
 _OBITUARY_S = 1.0
 """How long a process that closed its socket may take to leave its exit status."""
 
@@ -104,19 +106,18 @@ class HostLink:
     async def aclose(self, *, grace_s: float) -> None:
         """Ask the host to end, then kill its process group after the grace. Never raises;
         idempotent."""
-        # Shielded, since a driver that is being cancelled must still leave no process behind; the
-        # kill bounds it.
-        with trio.CancelScope(shield=True):
-            if self._process.returncode is None:
-                with trio.move_on_after(grace_s):
-                    try:
-                        await self.send(Halt())
-                    except HostLost:
-                        pass  # it is ending already
-                    await _exited(self._process)
-            self.kill()
+        # Shielded, since a driver that is being cancelled must still leave no process behind.
+        if self._process.returncode is None:
+            with trio.move_on_after(grace_s, shield=True):
+                try:
+                    await self.send(Halt())
+                except HostLost:
+                    pass  # it is ending already
+                await _exited(self._process)
+        self.kill()
+        with trio.move_on_after(_REAP_S, shield=True):
             await _exited(self._process)
-            self._socket.close()
+        self._socket.close()
         await trio.lowlevel.checkpoint_if_cancelled()
 
     def kill(self) -> None:

@@ -19,6 +19,7 @@ from antiphon.ids import new_request_id
 _STATUS_MESSAGES = {
     431: "The request headers are too large.",
     501: "The transfer encoding is not supported.",
+    505: "Only HTTP/1.1 and HTTP/1.0 are spoken here.",
 }
 
 
@@ -59,6 +60,8 @@ class Http1Protocol(H11Protocol):
                 )
             try:
                 event = self.connection.next_event()
+                if isinstance(event, h11.Request):
+                    _check_framing(event)
             except h11.RemoteProtocolError as error:
                 if self.connection.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
                     await self._send_error_response(error.error_status_hint)
@@ -119,6 +122,19 @@ class Http1Protocol(H11Protocol):
         )
         await self._send_h11_event(h11.Data(data=body))
         await self._send_h11_event(h11.EndOfMessage())
+
+
+def _check_framing(request: h11.Request) -> None:
+    """Refuse what a proxy in front of us may read as another request than we do, which is how
+    requests are smuggled (RFC 9112 6.1, 11.2). Raises h11.RemoteProtocolError."""
+    if not request.http_version.startswith(b"1."):
+        raise h11.RemoteProtocolError("unknown HTTP version", error_status_hint=505)
+    names = {name for name, _ in request.headers}
+    if b"transfer-encoding" in names:
+        if b"content-length" in names:
+            raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding")
+        if request.http_version == b"1.0":
+            raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
 
 
 def _content_length(request: h11.Request) -> int:

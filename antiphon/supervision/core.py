@@ -7,16 +7,9 @@ wanted and asks for the stops and starts that are allowed now.
 from collections.abc import Iterable
 from typing import assert_never
 
-from antiphon.errors import (
-    ActorStopped,
-    AlreadyPresent,
-    AntiphonError,
-    MaxChildren,
-    NoActor,
-    StartFailed,
-)
+from antiphon.errors import StartFailed
 from antiphon.ids import ActorPath
-from antiphon.supervision import order
+from antiphon.supervision import commands, order
 from antiphon.supervision.exits import (
     Crashed,
     Exit,
@@ -36,11 +29,10 @@ from antiphon.supervision.reports import (
     ChildStuck,
     RestartScheduled,
 )
-from antiphon.supervision.spec import ChildSpec, Restart, Strategy, SupervisorSpec
+from antiphon.supervision.spec import AutoShutdown, ChildSpec, Restart, SupervisorSpec
 from antiphon.supervision.state import (
     LEAVING,
     LIVE,
-    Answer,
     Boot,
     BootFailed,
     Child,
@@ -75,18 +67,6 @@ def initial(path: ActorPath, spec: SupervisorSpec, children: Iterable[ChildSpec]
     )
 
 
-def refusal(state: State, id: str) -> AntiphonError | None:
-    """Why a child of that id can't be added now."""
-    if state.mode in (Mode.ENDING, Mode.OVER):
-        return ActorStopped(state.path)
-    if id in state.children:
-        return AlreadyPresent(ActorPath(f"{state.path}/{id}"))
-    limit = state.spec.max_children
-    if limit is not None and len(state.children) >= limit:
-        return MaxChildren(state.path, limit)
-    return None
-
-
 def step(state: State, event: Event, now: float) -> tuple[State, tuple[Effect, ...]]:
     """Take one event. Events about an incarnation that is over, or a time that was not armed,
     change nothing."""
@@ -108,16 +88,16 @@ def step(state: State, event: Event, now: float) -> tuple[State, tuple[Effect, .
             turn.end(OrderedStop(), leaving=event.leaving, deadline=event.deadline)
         case StartChild():
             touched = event.spec.id
-            _add(turn, event, refusal(state, event.spec.id))
+            commands.add(turn, event, commands.refusal(state, event.spec.id))
         case TerminateChild():
             touched = event.id
-            _terminate(turn, event)
+            commands.terminate(turn, event)
         case RestartChild():
             touched = event.id
-            _revive(turn, event)
+            commands.revive(turn, event)
         case DeleteChild():
             touched = event.id
-            _delete(turn, event)
+            commands.delete(turn, event)
         case _:
             assert_never(event)
     if turn.mode is not Mode.OVER:
@@ -171,10 +151,9 @@ def _exited(turn: Turn, event: Exited) -> None:
     child = turn.children.get(event.id)
     if child is None or child.incarnation != event.incarnation:
         return
-    if child.phase is Phase.STUCK:
-        if turn.mode is not Mode.OVER:
-            # It let go after all; its end has been told already.
-            turn.rest(child)
+    if child.phase is Phase.STUCK and turn.mode is not Mode.OVER:
+        # It let go after all; its end has been told already.
+        turn.rest(child)
     elif child.phase in LIVE or child.phase in LEAVING:
         _over(turn, child, _meaning(child, event.exit), draw=event.draw)
 
@@ -186,7 +165,7 @@ def _meaning(child: Child, exit: Exit) -> Exit:
     if child.condemned is not None:
         return child.condemned
     match child.phase, exit:
-        case Phase.STARTING, Normal():
+        case Phase.STARTING, Normal() | Stopped():
             return InitFailed("Returned", "it returned before it was ready")
         case Phase.STARTING, Crashed(kind=kind, message=message, trace=trace):
             return InitFailed(kind, message, trace)
@@ -194,7 +173,7 @@ def _meaning(child: Child, exit: Exit) -> Exit:
             return Normal()
         case Phase.STOPPING, Normal() | Ignored():
             return Stopped()
-        case Phase.KILLING, Normal() | Ignored() | Killed():
+        case Phase.KILLING, Normal() | Stopped() | Ignored() | Killed():
             # Cancelled before it was ready, it lost nothing by having no grace.
             return Stopped() if child.up_since is None else Killed()
         case _:
@@ -256,6 +235,24 @@ def _over(turn: Turn, child: Child, exit: Exit, *, draw: float) -> None:
         _restart(turn, child, draw)
     else:
         turn.rest(child)
+        _mind_significance(turn, child)
+
+
+def _mind_significance(turn: Turn, child: Child) -> None:
+    """A child has ended by itself and stays down: not for a sibling's sake, not on command."""
+    match turn.spec.auto_shutdown:
+        case AutoShutdown.NEVER:
+            return
+        case AutoShutdown.ANY:
+            enough = True
+        case AutoShutdown.ALL:
+            enough = not any(
+                other.spec.significant and other.wanted for other in turn.children.values()
+            )
+        case _:
+            assert_never(turn.spec.auto_shutdown)
+    if child.spec.significant and enough and turn.mode in (Mode.BOOTING, Mode.RUNNING):
+        turn.last_straw = turn.last_straw or turn.path_of(child)
 
 
 def _not_started(turn: Turn, child: Child, exit: Exit) -> None:
@@ -295,84 +292,9 @@ def _restart(turn: Turn, child: Child, draw: float) -> None:
     turn.say(RestartScheduled(path=turn.path_of(child), delay_s=delay, in_row=failures))
     if delay > 0:
         turn.arm(child)
-    for sibling in _bystanders(turn, child):
+    for sibling in order.bystanders(turn, child):
         if sibling.phase in LIVE:
             turn.put(sibling, bounce=True)
         elif sibling.phase is Phase.WAITING:
             # The group's restart takes the place of its own.
             turn.put(sibling, phase=Phase.DOWN, due=None, attempt=False)
-
-
-def _bystanders(turn: Turn, child: Child) -> tuple[Child, ...]:
-    siblings = tuple(turn.children.values())
-    match turn.spec.strategy:
-        case Strategy.ONE_FOR_ONE:
-            return ()
-        case Strategy.ONE_FOR_ALL:
-            return tuple(sibling for sibling in siblings if sibling is not child)
-        case Strategy.REST_FOR_ONE:
-            ids = tuple(turn.children)
-            return siblings[ids.index(child.spec.id) + 1 :]
-        case _:
-            assert_never(turn.spec.strategy)
-
-
-def _add(turn: Turn, event: StartChild, refused: AntiphonError | None) -> None:
-    tokens = () if event.token is None else (event.token,)
-    if refused is not None:
-        turn.answer(tokens, refused)
-        return
-    turn.put(Child(spec=event.spec, origin=Origin.ADDED, start_tokens=tokens))
-
-
-def _terminate(turn: Turn, event: TerminateChild) -> None:
-    child = _find(turn, event.id, event.token)
-    if child is None:
-        return
-    path = turn.path_of(child)
-    turn.answer(child.start_tokens, StartFailed(path, "it was terminated"))
-    child = turn.put(child, wanted=False, bounce=False, attempt=False, start_tokens=())
-    if child.phase in LIVE or child.phase in LEAVING:
-        turn.put(child, stop_tokens=(*child.stop_tokens, event.token))
-        return
-    turn.answer((event.token,), child.last_exit or Stopped())
-    if child.phase is not Phase.STUCK:
-        turn.rest(child)
-
-
-def _revive(turn: Turn, event: RestartChild) -> None:
-    child = _find(turn, event.id, event.token)
-    if child is None:
-        return
-    if child.wanted or child.phase is not Phase.DOWN:
-        turn.answer((event.token,), AlreadyPresent(turn.path_of(child)))
-        return
-    turn.put(
-        child,
-        wanted=True,
-        origin=Origin.REVIVED,
-        failures=0,
-        start_tokens=(*child.start_tokens, event.token),
-    )
-
-
-def _delete(turn: Turn, event: DeleteChild) -> None:
-    child = _find(turn, event.id, event.token)
-    if child is None:
-        return
-    if child.wanted or child.phase is not Phase.DOWN:
-        turn.answer((event.token,), AlreadyPresent(turn.path_of(child)))
-        return
-    turn.drop(child)
-    turn.answer((event.token,), None)
-
-
-def _find(turn: Turn, id: str, token: int) -> Child | None:
-    """The child a command is about, or None when the command has been refused."""
-    if turn.mode in (Mode.ENDING, Mode.OVER):
-        turn.effects.append(Answer(token, ActorStopped(turn.path)))
-        return None
-    child = turn.children.get(id)
-    if child is None:
-        turn.effects.append(Answer(token, NoActor(ActorPath(f"{turn.path}/{id}"))))
-    return child

@@ -6,14 +6,21 @@ from antiphon.errors import IntensityExceeded, StartFailed
 from antiphon.ids import ActorPath
 from antiphon.supervision.exits import Interrupted, describe
 from antiphon.supervision.spec import SupervisorSpec
-from antiphon.supervision.state import BootFailed, Ending, Escalated, GaveUp, OrderedStop
+from antiphon.supervision.state import (
+    AutoStopped,
+    BootFailed,
+    Ending,
+    Escalated,
+    GaveUp,
+    OrderedStop,
+)
 
 
 def failure_of(ending: Ending, path: ActorPath, spec: SupervisorSpec) -> BaseException | None:
     """What the supervisor raises; giving up is abnormal, so that a transient one is restarted
     too."""
     match ending:
-        case OrderedStop():
+        case OrderedStop() | AutoStopped():
             return None
         case GaveUp(restarts=restarts):
             return IntensityExceeded(path, restarts, spec.period_s)

@@ -5,11 +5,13 @@ ends or ties its children together; otherwise, and among dynamic children, each 
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from antiphon.supervision.spec import Strategy
 from antiphon.supervision.state import (
     LEAVING,
     LIVE,
+    AutoStopped,
     Booted,
     Child,
     Mode,
@@ -28,6 +30,9 @@ def settle(turn: Turn, touched: str | None) -> None:
     ):
         turn.mode = Mode.RUNNING
         turn.effects.append(Booted())
+    if turn.mode is Mode.RUNNING and turn.last_straw is not None:
+        turn.end(AutoStopped(path=turn.last_straw))
+        _stop_some(turn, None)
     if turn.mode is Mode.ENDING:
         _finish(turn)
 
@@ -88,6 +93,21 @@ def _finish(turn: Turn) -> None:
         for path in child_stuck_paths(turn, child)
     ]
     turn.effects.append(Over(turn.ending, tuple(stuck)))
+
+
+def bystanders(turn: Turn, child: Child) -> tuple[Child, ...]:
+    """The siblings that are restarted together with a child that failed."""
+    siblings = tuple(turn.children.values())
+    match turn.spec.strategy:
+        case Strategy.ONE_FOR_ONE:
+            return ()
+        case Strategy.ONE_FOR_ALL:
+            return tuple(sibling for sibling in siblings if sibling is not child)
+        case Strategy.REST_FOR_ONE:
+            ids = tuple(turn.children)
+            return siblings[ids.index(child.spec.id) + 1 :]
+        case _:
+            assert_never(turn.spec.strategy)
 
 
 def child_stuck_paths(turn: Turn, child: Child) -> tuple[str, ...]:

@@ -37,9 +37,9 @@ async def run_tree(
     """Run `root` until it ends by itself, `stop` is set, or the caller is cancelled.
 
     The ordered stop takes at most `budget_s`, the caller's cancellation notwithstanding, which is
-    raised again after it. The exit is Stopped after an ordered stop, Crashed when the root gave up,
-    InitFailed after a failed boot, Interrupted after a KeyboardInterrupt or SystemExit in a child,
-    and Stuck when someone ignored the stop.
+    raised again after it. The exit is Stopped after an ordered stop or an AutoShutdown, Crashed
+    when the root gave up, InitFailed after a failed boot, Interrupted after a KeyboardInterrupt or
+    SystemExit in a child, and Stuck when someone ignored the stop.
     """
     run = _Run(root, name, on_ready)
     # A system task, since a nursery here could never be left while a child is stuck in it.
@@ -84,7 +84,7 @@ class _Run:
     async def live(self) -> None:
         try:
             with self._scope:
-                await self._root.run(self.context)
+                self._exit = await self._root.run(self.context) or Normal()
         except trio.Cancelled:
             raise
         except BaseException as error:

@@ -6,7 +6,7 @@ from antiphon.supervision.context import ChildContext
 from antiphon.supervision.exits import describe
 from antiphon.supervision.spec import Kind
 from antiphon.supervision.state import Child, Mode, Phase, State
-from antiphon.supervision.tree import LastExit, Node
+from antiphon.supervision.tree import ChildCounts, LastExit, Node
 
 _MODES = {
     Mode.BOOTING: Phase.STARTING.value,
@@ -41,6 +41,7 @@ def child_node(path: ActorPath, child: Child, context: ChildContext | None, now:
         restarts_in_window=inner.restarts_in_window if inner is not None else None,
         intensity=inner.intensity if inner is not None else None,
         period_s=inner.period_s if inner is not None else None,
+        counts=inner.counts if inner is not None else None,
         children=inner.children if inner is not None else (),
     )
 
@@ -67,5 +68,18 @@ def supervisor_node(
         restarts_in_window=sum(made >= oldest for made in state.window),
         intensity=state.spec.intensity,
         period_s=state.spec.period_s,
+        counts=count(state),
         children=children,
+    )
+
+
+def count(state: State) -> ChildCounts:
+    """A child is active while it has a task; one that waits for its restart has none."""
+    children = state.children.values()
+    supervisors = sum(child.spec.kind is Kind.SUPERVISOR for child in children)
+    return ChildCounts(
+        specs=len(children),
+        active=sum(child.phase not in (Phase.DOWN, Phase.WAITING) for child in children),
+        supervisors=supervisors,
+        workers=len(children) - supervisors,
     )

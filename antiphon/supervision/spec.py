@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from antiphon.errors import SpecError
 from antiphon.supervision.context import ChildContext, Lifecycle
-from antiphon.supervision.exits import Ignored
+from antiphon.supervision.exits import Ignored, Stopped
 
 
 def _require(holds: bool, subject: str, problem: str) -> None:
@@ -34,6 +34,16 @@ class Strategy(enum.Enum):
     REST_FOR_ONE = "rest_for_one"
     """It and all that were started after it."""
     ONE_FOR_ALL = "one_for_all"
+
+
+class AutoShutdown(enum.Enum):
+    """When a supervisor ends because significant children have ended by themselves."""
+
+    NEVER = "never"
+    ANY = "any"
+    """With the first of them."""
+    ALL = "all"
+    """When none of them runs any more."""
 
 
 class Kind(enum.Enum):
@@ -102,16 +112,18 @@ NO_BACKOFF = Backoff(base_s=0.0, max_s=0.0, jitter=0.0)
 class ChildSpec:
     """One child. `start` runs for the child's whole life; it calls `context.ready()` when siblings
     that depend on it may start, watches `context.stopping`, and may return Ignored() before it is
-    ready. Raises SpecError."""
+    ready, or Stopped() when it ends on purpose. Raises SpecError."""
 
     id: str
-    start: Callable[[ChildContext], Awaitable[Ignored | None]]
+    start: Callable[[ChildContext], Awaitable[Ignored | Stopped | None]]
     restart: Restart = Restart.PERMANENT
     shutdown: Shutdown = DEFAULT_GRACE
     kill_grace_s: float = 2.0
     init_timeout_s: float = 10.0
     kind: Kind = Kind.WORKER
     backoff: Backoff = DEFAULT_BACKOFF
+    significant: bool = False
+    """Whether its end by itself counts for its supervisor's AutoShutdown."""
     lifecycle: Lifecycle | None = None
     """Told synchronously of every incarnation's begin and end; an actor's address is one."""
 
@@ -131,6 +143,10 @@ class ChildSpec:
                 _require(self.kind is Kind.WORKER, name, "a supervisor can't be stopped Now")
             case _:
                 raise SpecError(name, "shutdown must be Grace, Forever or Now")
+        if self.significant:
+            _require(
+                self.restart is not Restart.PERMANENT, name, "a permanent child is not significant"
+            )
         _require(self.kill_grace_s > 0, name, "kill_grace_s must be greater than 0")
         _require(self.init_timeout_s > 0, name, "init_timeout_s must be greater than 0")
 
@@ -149,10 +165,14 @@ class SupervisorSpec:
     period_s: float = 5.0
     dynamic: bool = False
     max_children: int | None = None
+    auto_shutdown: AutoShutdown = AutoShutdown.NEVER
 
     def __post_init__(self) -> None:
         name = "supervisor"
         _require(isinstance(self.strategy, Strategy), name, "strategy must be a Strategy")
+        _require(
+            isinstance(self.auto_shutdown, AutoShutdown), name, "auto_shutdown must be AutoShutdown"
+        )
         _require(self.intensity >= 0, name, "intensity must be 0 or more")
         _require(0 < self.period_s < math.inf, name, "period_s must be greater than 0")
         if self.dynamic:
@@ -162,3 +182,11 @@ class SupervisorSpec:
         if self.max_children is not None:
             _require(self.dynamic, name, "only a dynamic supervisor has max_children")
             _require(self.max_children > 0, name, "max_children must be at least 1")
+
+    def refuse_significance(self, child: ChildSpec) -> None:
+        """Raises SpecError for a significant child whose end would mean nothing here."""
+        _require(
+            self.auto_shutdown is not AutoShutdown.NEVER or not child.significant,
+            f"child {child.id!r}",
+            "a significant child needs a supervisor with auto_shutdown",
+        )

@@ -106,7 +106,15 @@ class Escalated:
     exit: Exit
 
 
-Ending = OrderedStop | GaveUp | BootFailed | Escalated
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoStopped:
+    """Its significant children have ended by themselves."""
+
+    path: ActorPath
+    """The child whose end was the last straw."""
+
+
+Ending = OrderedStop | GaveUp | BootFailed | Escalated | AutoStopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +128,8 @@ class State:
     window: tuple[float, ...] = ()
     """When the restarts that still count were made."""
     ending: Ending | None = None
+    last_straw: ActorPath | None = None
+    """A significant child's end that calls for an AutoShutdown once the boot is complete."""
     leaving: bool = False
     """The stop is for good, so children are told that no incarnation follows."""
     cutoff: float = math.inf

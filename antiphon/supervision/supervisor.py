@@ -23,23 +23,23 @@ from antiphon.errors import (
     WouldDeadlock,
 )
 from antiphon.ids import ActorPath
-from antiphon.supervision import core
+from antiphon.supervision import commands, core
 from antiphon.supervision import state as s
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.ending import failure_of
 from antiphon.supervision.exits import (
     Exit,
     Ignored,
-    Killed,
-    Normal,
+    Stopped,
     Stuck,
-    exit_of,
 )
+from antiphon.supervision.incarnation import Incarnation
 from antiphon.supervision.place import Place, child_on_the_way_to, current_place
-from antiphon.supervision.reports import ChildExited, ReportSink, log_report
+from antiphon.supervision.reports import ReportSink, log_report
 from antiphon.supervision.snapshot import child_node, supervisor_node
 from antiphon.supervision.spec import (
     DEFAULT_BACKOFF,
+    AutoShutdown,
     Backoff,
     ChildSpec,
     Forever,
@@ -52,15 +52,6 @@ from antiphon.supervision.tree import Node
 
 _SHARE_OF_STOP = 0.95
 """A supervisor stops a little before its parent would cancel it: so it can say who is stuck."""
-
-
-@dataclass(slots=True, eq=False)
-class _Running:
-    """One incarnation: its context, and the scope that ends it. A scope can be used only once."""
-
-    spec: ChildSpec
-    context: ChildContext
-    scope: trio.CancelScope
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +81,8 @@ class Supervisor:
             raise SpecError("supervisor", f"duplicate ids among {', '.join(ids)}")
         if spec.dynamic and children:
             raise SpecError("supervisor", "a dynamic supervisor gets its children at run time")
+        for child in children:
+            spec.refuse_significance(child)
         self._spec = spec
         self._static = tuple(children)
         self._reports = reports
@@ -102,7 +95,7 @@ class Supervisor:
         self.place: Place | None = None
         self._nursery: trio.Nursery | None = None
         self._booted_at: float | None = None
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Incarnation] = {}
         self._events: deque[s.Event] = deque()
         self._draining = False
         self._waiters: dict[int, _Waiter] = {}
@@ -118,7 +111,9 @@ class Supervisor:
         backoff: Backoff = DEFAULT_BACKOFF,
     ) -> ChildSpec:
         """This supervisor as a child of another one: shutdown Forever, and no init timeout, since
-        each of its children has one."""
+        each of its children has one. Raises SpecError for a permanent child that ends itself."""
+        if self._spec.auto_shutdown is not AutoShutdown.NEVER and restart is Restart.PERMANENT:
+            raise SpecError(f"child {id!r}", "with auto_shutdown it would be restarted for ever")
         return ChildSpec(
             id=id,
             start=self.run,
@@ -130,8 +125,9 @@ class Supervisor:
             lifecycle=self,
         )
 
-    async def run(self, context: ChildContext) -> None:
-        """The start function of that child: from the boot to the ordered stop.
+    async def run(self, context: ChildContext) -> Stopped | None:
+        """The start function of that child: from the boot to the ordered stop. Stopped says that
+        it ended because significant children did.
 
         Raises StartFailed after a failed boot, IntensityExceeded after giving up.
         """
@@ -156,21 +152,25 @@ class Supervisor:
         failure = failure_of(over.ending, context.path, self._spec)
         if failure is not None:
             raise failure
+        return Stopped() if isinstance(over.ending, s.AutoStopped) else None
 
     async def start_child(self, spec: ChildSpec) -> bool:
         """Add a child and wait until it is ready; False if it declined to run. A first start that
         fails leaves no trace.
 
         Raises AlreadyPresent, MaxChildren, StartFailed, ActorStopped (this supervisor does not
-        run), and WouldDeadlock to a child that this supervisor is waiting for.
+        run), SpecError (significant, where that means nothing), and WouldDeadlock to a child that
+        this supervisor is waiting for.
         """
+        self._spec.refuse_significance(spec)
         self._refuse_deadlock(None)
         return not isinstance(await self._command(partial(s.StartChild, spec)), Ignored)
 
     def start_child_nowait(self, spec: ChildSpec) -> None:
         """As start_child without the waiting. Its address is alive at once, except within a
         monitor's callback."""
-        refused = core.refusal(self._state, spec.id)
+        self._spec.refuse_significance(spec)
+        refused = commands.refusal(self._state, spec.id)
         if self._nursery is None:
             refused = ActorStopped(self._state.path)
         if refused is not None:
@@ -293,7 +293,7 @@ class Supervisor:
         assert self._nursery is not None
         spec, incarnation = effect.spec, effect.incarnation
         path = ActorPath(f"{self._state.path}/{spec.id}")
-        running = _Running(
+        running = Incarnation(
             spec,
             ChildContext(
                 path=path,
@@ -310,51 +310,20 @@ class Supervisor:
         # log fields, its chain of asks) is none of the child's.
         contextvars.Context().run(partial(self._nursery.start_soon, self._live, running, name=path))
 
-    async def _live(self, running: _Running) -> None:
+    async def _live(self, running: Incarnation) -> None:
         """The task of one incarnation. Only a supervisor's bug or its end from outside leaves
         here as an exception."""
-        spec, incarnation = running.spec, running.context.incarnation
-        current_place.set(Place(self, spec.id))
-        exit: Exit
-        try:
-            with running.scope:
-                returned = await spec.start(running.context)
-            if running.scope.cancelled_caught:
-                exit = Killed()
-            else:
-                exit = returned if isinstance(returned, Ignored) else Normal()
-        except trio.Cancelled:
-            self._cut(running, Killed())
-            raise
-        except BaseException as error:
-            classified = exit_of(error)
-            if classified is None:
-                self._cut(running, Killed())
-                raise
-            exit = classified
-        if trio.current_effective_deadline() == -math.inf:
-            self._cut(running, exit)
-        else:
-            self._post(s.Exited(spec.id, incarnation, exit, self._rng.uniform(-1.0, 1.0)))
-
-    def _cut(self, running: _Running, exit: Exit) -> None:
-        """This supervisor is being killed with all below it: its core must start nothing any more,
-        but whoever waits for the child is told."""
-        spec, context = running.spec, running.context
-        self._reports(
-            ChildExited(
-                path=context.path,
-                incarnation=context.incarnation,
-                temporary=spec.restart is Restart.TEMPORARY,
-                exit=exit,
-                ordered=context.stopping.is_set(),
-                stop_s=None,
+        current_place.set(Place(self, running.spec.id))
+        exit = await running.live(self._reports, dynamic=self._spec.dynamic)
+        if exit is not None:
+            self._post(
+                s.Exited(
+                    running.spec.id,
+                    running.context.incarnation,
+                    exit,
+                    self._rng.uniform(-1.0, 1.0),
+                )
             )
-        )
-        if spec.lifecycle is not None:
-            spec.lifecycle.exited(context.incarnation, exit)
-            if self._spec.dynamic:
-                spec.lifecycle.gone()
 
     def _stop_ordered(self) -> None:
         assert self._context is not None

@@ -14,6 +14,8 @@ class MailboxStatistics:
     system_depth: int
     capacity: int
     peak: int
+    waiting: int
+    """Senders that wait for room."""
     oldest_age_s: float | None
     handled: int
     dropped: int
@@ -39,9 +41,19 @@ class LastExit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildCounts:
+    """A supervisor's children: all, those with a running task, and of which kind they are."""
+
+    specs: int
+    active: int
+    supervisors: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One child. `restarts` is the total; `restarts_in_window` of `intensity` is its own
-    supervision of others, so both are None on a worker."""
+    supervision of others, so both are None on a worker, like everything after the mailbox."""
 
     path: ActorPath
     kind: str
@@ -55,4 +67,5 @@ class Node:
     restarts_in_window: int | None = None
     intensity: int | None = None
     period_s: float | None = None
+    counts: ChildCounts | None = None
     children: tuple["Node", ...] = ()

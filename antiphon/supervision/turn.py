@@ -49,6 +49,7 @@ class Turn:
         "deadline",
         "effects",
         "ending",
+        "last_straw",
         "leaving",
         "mode",
         "now",
@@ -66,6 +67,7 @@ class Turn:
         self.mode = self.began_in = state.mode
         self.window = state.window
         self.ending = state.ending
+        self.last_straw = state.last_straw
         self.leaving = state.leaving
         self.cutoff = state.cutoff
         self.deadline = state.deadline
@@ -78,6 +80,7 @@ class Turn:
             mode=self.mode,
             window=self.window,
             ending=self.ending,
+            last_straw=self.last_straw,
             leaving=self.leaving,
             cutoff=self.cutoff,
             deadline=self.deadline,

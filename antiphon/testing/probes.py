@@ -15,6 +15,9 @@ from antiphon.supervision.supervisor import Supervisor
 
 R = TypeVar("R")
 
+_PATIENCE_S = 10.0**6
+"""No time at all on a clock that jumps: what would never come is a failure and no hang."""
+
 
 class ReportLog:
     """A report sink that keeps everything."""
@@ -63,7 +66,8 @@ class Puppet:
 
     async def up(self, incarnation: int) -> ChildContext:
         """Wait until that incarnation is ready."""
-        await self._ups.setdefault(incarnation, trio.Event()).wait()
+        with trio.fail_after(_PATIENCE_S):
+            await self._ups.setdefault(incarnation, trio.Event()).wait()
         assert self.context is not None
         return self.context
 
@@ -115,7 +119,8 @@ class Tree:
 
     async def over(self) -> Outcome:
         """Wait for an end that something else brings about."""
-        await self.ended.wait()
+        with trio.fail_after(_PATIENCE_S):
+            await self.ended.wait()
         assert self.outcome is not None
         return self.outcome
 

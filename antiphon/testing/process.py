@@ -6,11 +6,12 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -72,11 +73,8 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def running_server(**environment: str) -> Iterator[ServerProcess]:
-    """Start a server, wait for its banner, and end it with SIGTERM.
-
-    Raises RuntimeError with the end of its log if it never becomes ready.
-    """
+def starting_server(**environment: str) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
+    """Start a server and don't wait for it; it is ended with SIGTERM."""
     process = subprocess.Popen(
         [sys.executable, "-m", "antiphon", "serve"],
         stdin=subprocess.DEVNULL,
@@ -94,15 +92,26 @@ def running_server(**environment: str) -> Iterator[ServerProcess]:
     assert process.stdout is not None
     assert process.stderr is not None
     log = LogTail(process.stderr)
-    with process.stdout as stdout:
+    with process.stdout:
         try:
-            banner = _banner(process, stdout, log)
-            log.wait_for("server_ready", within_s=_START_S)
-            api, ops = ((host, int(port)) for host, port in _ADDRESS.findall(banner)[:2])
-            yield ServerProcess(process=process, api=api, ops=ops, banner=banner, log=log)
+            yield process, log
         finally:
             end(process)
             log.join()
+
+
+@contextlib.contextmanager
+def running_server(**environment: str) -> Iterator[ServerProcess]:
+    """Start a server, wait for its banner, and end it with SIGTERM.
+
+    Raises RuntimeError with the end of its log if it never becomes ready.
+    """
+    with starting_server(**environment) as (process, log):
+        assert process.stdout is not None
+        banner = _banner(process, process.stdout, log)
+        log.wait_for("server_ready", within_s=_START_S)
+        api, ops = ((host, int(port)) for host, port in _ADDRESS.findall(banner)[:2])
+        yield ServerProcess(process=process, api=api, ops=ops, banner=banner, log=log)
 
 
 def end(process: "subprocess.Popen[str]") -> int:
@@ -113,6 +122,17 @@ def end(process: "subprocess.Popen[str]") -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
+
+
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[Callable[[float], bool]]:
+    """Keep hold of a process that is not ours to reap; call what is yielded with the seconds to
+    wait for its end, and it says whether it has ended."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield lambda within_s: bool(select.select([descriptor], [], [], within_s)[0])
+    finally:
+        os.close(descriptor)
 
 
 def _banner(process: "subprocess.Popen[str]", stdout: IO[str], log: LogTail) -> str:

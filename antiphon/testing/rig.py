@@ -1,6 +1,7 @@
 """A server's core without HTTP and without a model: driver, scheduler and sessions in their tree,
 over a scripted engine."""
 
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
 from antiphon.actors.sessions.directory import Directory
 from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed
 from antiphon.ids import ModelName, RequestId
-from antiphon.ports import ModelCard, SamplingDefaults, Telemetry, TurnStream
+from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults, Telemetry, TurnStream
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
@@ -95,10 +96,11 @@ async def running_rig(
     turn_deadline_s: float = 600.0,
     silence_s: float = 20.0,
     telemetry: Telemetry | None = None,
+    tokenizer: ChatTokenizer | None = None,
 ) -> AsyncIterator[Rig]:
     """Start the core, wait until it is ready, and stop it in order afterwards."""
     launcher = launcher or ScriptedLauncher()
-    recording = RecordingTelemetry()
+    recording = telemetry if isinstance(telemetry, RecordingTelemetry) else RecordingTelemetry()
     facts = telemetry or recording
     status = EngineStatus(model=MODEL, silence_s=silence_s)
     view = ScheduleView()
@@ -119,15 +121,16 @@ async def running_rig(
                 "scheduler",
                 lambda: Scheduler(
                     driver.ref,
+                    status,
                     view,
                     facts,
-                    model=MODEL,
                     bounds=bounds,
                     turn_deadline_s=turn_deadline_s,
                 ),
                 scheduler,
             ),
         ],
+        rng=random.Random(0),  # of the back-off's jitter: the same run every time
     )
     shards = [
         Supervisor(SupervisorSpec(dynamic=True, max_children=64, intensity=0))
@@ -142,7 +145,7 @@ async def running_rig(
             card=ModelCard(name=MODEL, created=0, owned_by="test", window=512),
             scheduler=scheduler.ref,
             status=status,
-            tokenizer=WordTokenizer(),
+            tokenizer=tokenizer or WordTokenizer(),
             sampling_defaults=SamplingDefaults(),
             default_max_tokens=32,
         ),

@@ -5,7 +5,7 @@ protocol or fail a request. Tests of the driver, scheduler, sessions and HTTP st
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import trio
@@ -27,7 +27,7 @@ from antiphon.events import (
     Step,
     TokenLogprob,
 )
-from antiphon.ids import EngineRequest, SlotIndex
+from antiphon.ids import EngineRequest
 
 Answer = Callable[[Admit], Iterable[str]]
 """The words that answer one Admit; each is one token and leaves in one step. An iterable that never
@@ -174,6 +174,11 @@ class ScriptedLink:
         self._hung = False
         self._work.set()
 
+    def forget(self) -> None:
+        """Keep nothing of what it was sent: for tests that look for growth elsewhere."""
+        self.sent.clear()
+        self._seen.clear()
+
     def die(self, reason: str = "exited with status 1") -> None:
         """The process is gone; what it reported before can still be received."""
         if self._lost is None:
@@ -183,8 +188,9 @@ class ScriptedLink:
 
     def break_protocol(self, problem: str = "malformed frame") -> None:
         """The next thing received, after what is already reported, is a protocol error."""
-        self._into.send_nowait(HostProtocolError(problem))
-        self._work.set()
+        if self._lost is None:
+            self._into.send_nowait(HostProtocolError(problem))
+            self._work.set()
 
     def fail(self, request: EngineRequest, *, code: str, detail: str) -> None:
         """The engine gives up this one: Fault, then Released."""
@@ -272,14 +278,3 @@ class ScriptedLauncher:
             raise HostStartFailed(self.refusals.pop(0))
         self.links.append(self.make())
         return self.link
-
-
-def slots_in_use(commands: Sequence[HostCommand]) -> set[SlotIndex]:
-    """Slots that were admitted to and not yet aborted, in a link's `sent`."""
-    used: set[SlotIndex] = set()
-    for command in commands:
-        if isinstance(command, Admit):
-            used.add(command.slot)
-        elif isinstance(command, Abort):
-            used.discard(command.slot)
-    return used

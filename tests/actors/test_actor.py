@@ -21,6 +21,7 @@ from antiphon.supervision.exits import Crashed, InitFailed, Killed, Normal, Stop
 from antiphon.supervision.reports import ChildExited
 from antiphon.supervision.spec import NO_BACKOFF, Backoff, Grace, Restart, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.supervision.tree import ChildCounts
 from antiphon.testing.probes import ReportLog, Tree
 
 ONE = SupervisorSpec(intensity=100)
@@ -853,6 +854,7 @@ async def test_the_snapshot_shows_mailboxes_exits_and_levels(nursery, autojump_c
 
     assert (tree.path, tree.kind, tree.state) == ("root", "supervisor", "up")
     assert (tree.strategy, tree.intensity) == ("one_for_one", 100)
+    assert tree.counts == ChildCounts(specs=2, active=2, supervisors=1, workers=1)
     first, second = tree.children
     assert (first.path, first.kind, first.state) == ("root/a", "worker", "up")
     assert first.mailbox is not None
@@ -861,9 +863,44 @@ async def test_the_snapshot_shows_mailboxes_exits_and_levels(nursery, autojump_c
     assert first.uptime_s == pytest.approx(12)
     assert (second.path, second.strategy) == ("root/inner", "rest_for_one")
     assert (second.restarts_in_window, second.intensity) == (1, 5)
+    assert second.counts == ChildCounts(specs=1, active=1, supervisors=0, workers=1)
+    assert first.counts is None
     (third,) = second.children
     assert (third.path, third.incarnation, third.restarts) == ("root/inner/b", 2, 1)
     assert third.last_exit is not None
     assert (third.last_exit.kind, third.last_exit.text) == ("crashed", "ValueError: told to crash")
     assert third.last_exit.age_s == pytest.approx(12)
     gate.set()
+
+
+async def test_the_snapshot_answers_while_an_actor_is_stuck_and_shows_on_what(
+    nursery, autojump_clock
+) -> None:
+    a = Actor("a")
+    root = Supervisor(ONE, [a.spec(shutdown=Grace(1), kill_grace_s=1)])
+    tree = await Tree(root).begin(nursery)
+    gate = trio.Event()
+    a.ref.tell(WaitShielded(gate))
+    await quiet()
+    a.ref.tell("queued")
+
+    tree.stop.set()
+    await trio.sleep(1.5)
+    killing = root.snapshot()
+    await tree.over()
+    stuck = root.snapshot()
+    # Trio can't end while a shielded task runs: a failing test would hang.
+    gate.set()
+
+    (node,) = killing.children
+    assert (node.state, node.uptime_s) == ("killing", pytest.approx(1.5))
+    assert node.mailbox is not None
+    assert (node.mailbox.current, node.mailbox.current_age_s) == (
+        "WaitShielded",
+        pytest.approx(1.5),
+    )
+    assert (node.mailbox.depth, node.mailbox.oldest_age_s) == (1, pytest.approx(1.5))
+    (node,) = stuck.children
+    assert node.last_exit is not None
+    assert (node.state, node.last_exit.kind) == ("stuck", "stuck")
+    assert stuck.counts == ChildCounts(specs=1, active=1, supervisors=0, workers=1)

@@ -71,6 +71,7 @@ async def test_block_waits_for_room_in_order(nursery, autojump_clock) -> None:
     await trio.testing.wait_all_tasks_blocked()
     with pytest.raises(MailboxFull):
         mailbox.put_nowait(4)
+    assert mailbox.statistics().waiting == 2
 
     received = []
     for _ in range(3):

@@ -213,6 +213,13 @@ def test_what_is_not_a_json_object_is_refused(body):
     refusal(body)
 
 
+@pytest.mark.parametrize("text", [r"\ud800", r"a\udc00", r"\uD800\uD800", r"\ud83dx"])
+def test_half_a_surrogate_pair_is_named_wherever_it_stands(text):
+    body = b'{"model":"m","messages":[{"role":"user","content":"%s"}]}' % text.encode()
+
+    assert (refusal(body).param, refusal(body).code) == ("messages[0].content", "invalid_string")
+
+
 def test_an_escaped_backslash_before_u0000_is_no_nul():
     parsed = parse_chat(json.dumps(BASE | user("\\u0000")).encode(), max_choices=1)
 
@@ -309,6 +316,11 @@ def test_json_formats_reach_the_engine_as_a_schema():
         ({"name": "n"}, "response_format.json_schema.schema"),
         ({"name": "", "schema": {}}, "response_format.json_schema.name"),
         ({"name": "n", "schema": {"x": "y" * 70_000}}, "response_format.json_schema.schema"),
+        ({"name": "n", "schema": {"$ref": "http://a/b"}}, "response_format.json_schema.schema"),
+        (
+            {"name": "n", "schema": {"properties": {"a": {"anyOf": [{"$ref": "b.json"}]}}}},
+            "response_format.json_schema.schema",
+        ),
     ],
 )
 def test_a_schema_that_is_none_is_refused_before_the_engine_sees_it(schema, param):
@@ -317,6 +329,16 @@ def test_a_schema_that_is_none_is_refused_before_the_engine_sees_it(schema, para
         check_schema(body)
 
     assert caught.value.param == param
+
+
+def test_a_reference_within_the_schema_and_one_that_is_only_data_are_taken():
+    schema = {
+        "$defs": {"a": {"type": "string"}},
+        "properties": {"a": {"$ref": "#/$defs/a"}, "$ref": {"const": {"$ref": "http://a/b"}}},
+    }
+    named = {"name": "n", "schema": schema}
+
+    check_schema(parse(response_format={"type": "json_schema", "json_schema": named}).body)
 
 
 def test_a_deeply_nested_schema_is_refused():

@@ -49,7 +49,6 @@ async def test_an_upgrade_to_http2_is_ignored(server):
     "nonsense",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS client\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",

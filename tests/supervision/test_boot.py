@@ -47,6 +47,7 @@ def test_duplicate_ids_are_refused() -> None:
         {"max_children": 3},
         {"dynamic": True, "max_children": 0},
         {"strategy": "one_for_one"},
+        {"auto_shutdown": "any"},
     ],
 )
 def test_a_contradictory_supervisor_is_refused(options: dict[str, object]) -> None:
@@ -61,6 +62,7 @@ def test_a_contradictory_supervisor_is_refused(options: dict[str, object]) -> No
         {"id": "a/b"},
         {"start": None},
         {"restart": "permanent"},
+        {"significant": True},
         {"kind": "worker"},
         {"shutdown": Grace(0)},
         {"shutdown": Grace(math.inf)},
@@ -88,6 +90,12 @@ def test_a_contradictory_child_is_refused(options: dict[str, object]) -> None:
 def test_a_contradictory_backoff_is_refused(options: dict[str, float]) -> None:
     with pytest.raises(SpecError):
         Backoff(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [ChildSpec, SupervisorSpec, Backoff])
+def test_a_field_that_does_not_exist_is_refused(make) -> None:
+    with pytest.raises(TypeError, match="intensty"):
+        make(intensty=3)
 
 
 def test_a_dynamic_supervisor_takes_no_static_children() -> None:

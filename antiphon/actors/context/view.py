@@ -47,4 +47,5 @@ async def encode(tokenizer: ChatTokenizer, messages: Sequence[Message]) -> list[
     """
     if sum(len(message.content) for message in messages) <= _THREAD_CHARS:
         return tokenizer.encode_chat(messages)
-    return await trio.to_thread.run_sync(tokenizer.encode_chat, messages)
+    # Whoever gives up must not wait for it: nothing but its result would be missed.
+    return await trio.to_thread.run_sync(tokenizer.encode_chat, messages, abandon_on_cancel=True)

@@ -1,10 +1,12 @@
 """The engine driver: owns one engine host, passes commands to it and its news to their owners.
 
-Keeps the rule that silence is a failure: a host that says nothing for `silence_s`, dies, or breaks
-the protocol is killed, every generation it held ends with a typed error, and the driver crashes so
-that its supervisor starts both anew. Knows frames, not queues.
+Keeps the rule that silence is a failure: a host that says nothing for `silence_s`, has work and
+makes no step for as long, dies, or breaks the protocol is killed, every generation it held ends
+with a typed error, and the driver crashes so that its supervisor starts both anew. Knows frames,
+not queues.
 """
 
+from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
@@ -12,15 +14,17 @@ import trio
 
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.engines.messages import (
-    AskCapabilities,
     Begin,
     DriverMessage,
+    Engine,
     GenerationLost,
     GenerationNews,
     SlotReleased,
+    TakeOver,
 )
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
+from antiphon.actors.reply import Reply
 from antiphon.errors import (
     EngineUnavailable,
     GenerationFailed,
@@ -29,14 +33,27 @@ from antiphon.errors import (
     HostStartFailed,
     MailboxFull,
 )
-from antiphon.events import Abort, EndReason, Fault, Ready, Released, Stats, Step
-from antiphon.ids import EngineRequest
+from antiphon.events import Abort, EndReason, Fault, HostCommand, Ready, Released, Stats, Step
+from antiphon.ids import EngineRequest, SlotIndex
 from antiphon.ports import EngineLauncher, EngineLink, Telemetry
 
 log = structlog.get_logger(__name__)
 
 _REAP_S = 5.0
-"""A killed process is reaped in milliseconds, unless the kernel is stuck too."""
+"""A killed process is reaped in milliseconds, unless the kernel is stuck in it."""
+
+_MOMENT_S = 0.001
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """A generation inside the host. `over` once its owner expects no more: it has heard the end,
+    or we sent an Abort."""
+
+    owner: Ref[GenerationNews]
+    slot: SlotIndex
+    over: bool = False
+    fault: Fault | None = None
 
 
 class EngineDriver:
@@ -59,11 +76,10 @@ class EngineDriver:
         self._start_timeout_s = start_timeout_s
         self._stop_grace_s = stop_grace_s
         self._link: EngineLink | None = None
-        self._owners: dict[EngineRequest, Ref[GenerationNews]] = {}
-        self._faults: dict[EngineRequest, Fault] = {}
+        self._live: dict[EngineRequest, _Live] = {}
+        self._successor: Reply[Engine] | None = None
         self._lost: HostLost | None = None
         self._closing = False
-        self._incarnation = 0
 
     async def start(self, me: ActorContext[DriverMessage]) -> None:
         """Launch a host and wait for its Ready. Raises HostStartFailed."""
@@ -80,14 +96,10 @@ class EngineDriver:
                 await link.aclose(grace_s=0)
             raise
         self._link = link
-        self._incarnation = me.incarnation
         capabilities = ready.capabilities
         status = self._status
-        status.capabilities = capabilities
-        status.pid = ready.pid
-        status.last_heard_at = trio.current_time()
-        status.ready = True
-        if me.incarnation > 1:
+        status.host_ready(ready.pid, capabilities, trio.current_time())
+        if status.hosts > 1:
             self._telemetry.engine_restarted(status.model)
         log.info(
             "engine_ready",
@@ -101,38 +113,38 @@ class EngineDriver:
             start_s=round(trio.current_time() - began, 3),
         )
         me.start_soon(self._read, link)
-        me.start_soon(self._watch, link)
+        me.start_soon(self._watch)
 
     async def handle(self, message: DriverMessage) -> None:
         """Pass a command on to the host. Raises HostLost."""
-        assert self._link is not None
         match message:
-            case Begin() if message.incarnation != self._incarnation:
+            case Begin() if message.host != self._status.hosts:
                 error = EngineUnavailable(retry_after_s=1.0)
                 _tell(message.owner, GenerationLost(request=message.admit.request, error=error))
             case Begin():
-                self._owners[message.admit.request] = message.owner
-                self._status.tokens[message.admit.request] = 0
-                await self._link.send(message.admit)
+                admit = message.admit
+                self._live[admit.request] = _Live(message.owner, admit.slot)
+                self._status.work_came(admit.request, trio.current_time())
+                await self._send(admit)
             case Abort():
-                if message.request in self._owners:
-                    await self._link.send(message)
-            case AskCapabilities():
-                assert self._status.capabilities is not None
-                message.reply.send(self._status.capabilities)
+                await self._abort(message.request)
+            case TakeOver():
+                self._successor = message.reply
+                for request in tuple(self._live):
+                    await self._abort(request)
+                self._hand_over_when_empty()
             case _:
                 assert_never(message)
 
     async def terminate(self) -> None:
         """End the host and tell every owner that its generation is gone."""
         self._closing = True
-        self._status.ready = False
-        self._status.pid = None
-        self._status.tokens.clear()
-        owners, self._owners = self._owners, {}
+        self._status.host_gone()
+        self._telemetry.engine_stats(self._status.model, self._status.kv_usage)
+        live, self._live = self._live, {}
         reason = self._lost or HostLost("engine driver ended")
-        for request, owner in owners.items():
-            _tell(owner, GenerationLost(request=request, error=reason))
+        for request, generation in live.items():
+            _tell(generation.owner, GenerationLost(request=request, error=reason))
         assert self._link is not None
         await self._link.aclose(grace_s=self._stop_grace_s)
 
@@ -156,7 +168,7 @@ class EngineDriver:
         try:
             while True:
                 frame = await link.receive()
-                self._status.last_heard_at = trio.current_time()
+                self._status.heard_at = trio.current_time()
                 match frame:
                     case Step():
                         self._on_step(frame)
@@ -174,70 +186,92 @@ class EngineDriver:
         except (HostLost, HostProtocolError) as error:
             if self._closing:
                 return
-            self._lose(link, error)
+            self._lose(error)
             raise
         finally:
             # A driver that is cancelled for good never gets to terminate.
+            self._status.host_gone()
             link.kill()
 
-    async def _watch(self, link: EngineLink) -> None:
+    async def _watch(self) -> None:
         """Kill a host that has gone silent. It reports every step, and when idle once a second."""
-        silence_s = self._status.silence_s
-        while True:
-            silent_s = trio.current_time() - self._status.last_heard_at
-            if silent_s >= silence_s:
-                error = HostLost(f"no frame for {silent_s:.1f} s")
-                self._lose(link, error)
+        status = self._status
+        while not self._closing:
+            now = trio.current_time()
+            patience_s = status.silence_s - status.stalled_s(now)
+            if patience_s <= 0:
+                error = HostLost(status.stall(now))
+                self._lose(error)
                 raise error
-            await trio.sleep(silence_s - silent_s)
+            # Never for less than a moment: what is left of a float subtraction may be too little to
+            # move the clock on.
+            await trio.sleep(max(patience_s, _MOMENT_S))
 
-    def _lose(self, link: EngineLink, error: HostLost | HostProtocolError) -> None:
+    async def _send(self, command: HostCommand) -> None:
+        assert self._link is not None
+        try:
+            await self._link.send(command)
+        except HostLost as error:
+            self._lose(error)
+            raise
+
+    async def _abort(self, request: EngineRequest) -> None:
+        live = self._live.get(request)
+        if live is not None:
+            live.over = True
+            await self._send(Abort(request=request, slot=live.slot))
+
+    def _hand_over_when_empty(self) -> None:
+        if self._successor is not None and not self._live:
+            assert self._status.capabilities is not None
+            self._successor.send(
+                Engine(host=self._status.hosts, capabilities=self._status.capabilities)
+            )
+            self._successor = None
+
+    def _lose(self, error: HostLost | HostProtocolError) -> None:
         """At once, before anything can wait: no more work comes here, and a hung host is dead."""
+        assert self._link is not None
+        if self._lost is not None:
+            return
         self._lost = error if isinstance(error, HostLost) else HostLost(str(error))
         self._status.ready = False
-        link.kill()
+        self._link.kill()
         log.error(
             "engine_lost",
             model=self._status.model,
-            pid=link.pid,
+            pid=self._link.pid,
             reason=str(error),
-            generations=len(self._owners),
+            generations=len(self._live),
         )
 
     def _on_step(self, step: Step) -> None:
         status = self._status
-        status.steps = step.number
+        status.stepped(step.number, status.heard_at)
         self._telemetry.engine_stepped(status.model, step.duration_s)
         tokens = status.tokens
         for text in step.texts:
-            owner = self._owners.get(text.request)
-            if owner is None:
+            live = self._live.get(text.request)
+            if live is None:
                 raise HostProtocolError(f"text for request {text.request}, which was not admitted")
             tokens[text.request] = text.tokens
-            _tell(owner, text)
-
-    def _fail(self, released: Released, owner: Ref[GenerationNews]) -> None:
-        """Tell the owner when the slot came back for a reason that is the engine's."""
-        fault = self._faults.pop(released.request, None)
-        match released.reason:
-            case EndReason.STOP | EndReason.LENGTH | EndReason.CANCELLED:
-                return
-            case EndReason.CAPACITY | EndReason.FAILED:
-                error = GenerationFailed(
-                    code=fault.code if fault else released.reason.value,
-                    detail=fault.detail if fault else "the engine gave no reason",
-                )
-                _tell(owner, GenerationLost(request=released.request, error=error))
-            case _:
-                assert_never(released.reason)
+            live.over = live.over or text.end in (EndReason.STOP, EndReason.LENGTH)
+            _tell(live.owner, text)
 
     def _on_released(self, released: Released) -> None:
-        owner = self._owners.pop(released.request, None)
-        if owner is None:
+        live = self._live.pop(released.request, None)
+        if live is None:
             raise HostProtocolError(f"released request {released.request}, which was not admitted")
         self._status.tokens.pop(released.request, None)
-        self._fail(released, owner)
-        self._scheduler.tell_system(SlotReleased(released=released, at=trio.current_time()))
+        if not live.over:
+            # Whatever the reason, nobody else will tell the owner that no more text comes.
+            error = GenerationFailed(
+                code=live.fault.code if live.fault else released.reason.value,
+                detail=live.fault.detail if live.fault else "the engine gave no reason",
+            )
+            _tell(live.owner, GenerationLost(request=released.request, error=error))
+        self._scheduler.tell_system(SlotReleased(released=released, at=self._status.heard_at))
+        self._hand_over_when_empty()
 
     def _on_fault(self, fault: Fault) -> None:
         if fault.request is None:
@@ -245,7 +279,8 @@ class EngineDriver:
             return
         # The detail may quote what the client sent, and that is never logged.
         log.warning("engine_fault", code=fault.code, request=fault.request)
-        self._faults[fault.request] = fault
+        if (live := self._live.get(fault.request)) is not None:
+            live.fault = fault
 
 
 def _tell(owner: Ref[GenerationNews], news: GenerationNews) -> None:

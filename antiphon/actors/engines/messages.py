@@ -24,23 +24,33 @@ GenerationNews = SlotText | GenerationLost
 class Begin:
     """Admit a generation whose lease the scheduler holds; `owner` gets its news.
 
-    `incarnation` is the driver's that the lease belongs to. A mailbox outlives incarnations, so
-    a Begin may reach the next one, whose scheduler knows nothing of it.
+    `host` is the one that the lease belongs to. A mailbox outlives incarnations, so a Begin may
+    reach the next host's driver, whose scheduler knows nothing of it.
     """
 
-    incarnation: int
+    host: int
     admit: Admit
     owner: Ref[GenerationNews]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskCapabilities:
-    """Answered with what the ready engine can do."""
+class Engine:
+    """A ready and empty engine: which host it is, counted over the pool's life, and what it can
+    do."""
 
-    reply: Reply[Capabilities]
+    host: int
+    capabilities: Capabilities
 
 
-DriverMessage = Begin | Abort | AskCapabilities
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """A new scheduler is here, which knows nothing of what the engine runs for the former one: all
+    that is aborted. Answered when every slot is free."""
+
+    reply: Reply[Engine]
+
+
+DriverMessage = Begin | Abort | TakeOver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

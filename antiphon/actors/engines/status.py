@@ -9,24 +9,64 @@ from antiphon.ids import EngineRequest, ModelName
 
 @dataclass(slots=True, kw_only=True)
 class EngineStatus:
-    """One owner, the driver; `current_time()` seconds. `tokens` is by live request."""
+    """One owner, the driver; `current_time()` seconds. `tokens` is by live request: while it has
+    entries, the engine has work. `hosts` counts those that became ready, the present one
+    included."""
 
     model: ModelName
     silence_s: float
     capabilities: Capabilities | None = None
     ready: bool = False
     pid: int | None = None
+    hosts: int = 0
     steps: int = 0
-    last_heard_at: float = float("-inf")
+    heard_at: float = float("-inf")
+    moved_at: float = float("-inf")
+    """When the step counter last moved, or work came to an engine that had none."""
     kv_usage: float = 0.0
     tokens: dict[EngineRequest, int] = field(default_factory=dict)
+
+    def host_ready(self, pid: int, capabilities: Capabilities, now: float) -> None:
+        """A new host, which has done nothing yet."""
+        self.capabilities = capabilities
+        self.pid = pid
+        self.hosts += 1
+        self.steps = 0
+        self.heard_at = self.moved_at = now
+        self.ready = True
+
+    def host_gone(self) -> None:
+        """What was true of a host and is true of none. Its capabilities are the next one's too."""
+        self.ready = False
+        self.pid = None
+        self.kv_usage = 0.0
+        self.tokens.clear()
+
+    def work_came(self, request: EngineRequest, now: float) -> None:
+        if not self.tokens:
+            self.moved_at = now
+        self.tokens[request] = 0
+
+    def stepped(self, number: int, now: float) -> None:
+        """The same number again is no progress."""
+        if number != self.steps:
+            self.steps = number
+            self.moved_at = now
+
+    def stalled_s(self, now: float) -> float:
+        """How long there has been no sign of life: with work, no step; without, no frame."""
+        return now - (min(self.heard_at, self.moved_at) if self.tokens else self.heard_at)
+
+    def stall(self, now: float) -> str:
+        """The stall in words."""
+        what = "no step, with work," if self.tokens else "no frame"
+        return f"{what} for {self.stalled_s(now):.1f} s"
 
     def problem(self, now: float) -> str | None:
         """Why no work should be sent here now, or None. An engine that has work and whose step
         counter stands still is not ready, however alive its process is."""
         if not self.ready:
             return "starting"
-        silent_s = now - self.last_heard_at
-        if silent_s > self.silence_s / 2:
-            return f"silent for {silent_s:.1f} s"
+        if self.stalled_s(now) > self.silence_s / 2:
+            return self.stall(now)
         return None

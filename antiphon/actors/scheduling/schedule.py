@@ -91,7 +91,8 @@ class Schedule:
         self._mean_lease_s = _MEAN_LEASE_START_S
 
     def submit(self, *tickets: Ticket) -> None:
-        """Queue the tickets of one turn, all or none.
+        """Queue the tickets of one turn, all or none, by when it came: one that had waited for a
+        former engine is not behind those that came after it.
 
         Raises QueueFull when too much waits, ContextLengthExceeded when one could never fit.
         """
@@ -106,9 +107,13 @@ class Schedule:
         # What a free slot takes at once never waits, so it doesn't count against the queue.
         if self._queue or not self._fits_now(tickets):
             self._check_bounds(tickets)
+        newest = next(reversed(self._queue.values())).queued_at if self._queue else -math.inf
         for ticket in tickets:
             self._queue[ticket.request] = ticket
             self._queue_tokens += ticket.tokens
+        if any(ticket.queued_at < newest for ticket in tickets):
+            in_order = sorted(self._queue.items(), key=lambda item: item[1].queued_at)
+            self._queue = OrderedDict(in_order)
 
     def grant(self, now: float) -> Iterator[Lease]:
         """Hand free slots to the head of the queue for as long as it fits."""
@@ -152,7 +157,7 @@ class Schedule:
         return lease
 
     def expire(self, now: float) -> Iterator[tuple[Ticket, QueueExpired]]:
-        """Drop every ticket that waited to its deadline; the queue is in order of arrival."""
+        """Drop every ticket that waited to its deadline."""
         while self._queue:
             ticket = next(iter(self._queue.values()))
             waited_s = now - ticket.queued_at

@@ -6,6 +6,7 @@ the engine's Released gives it back, each at most once. Knows no text.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 import structlog
@@ -13,13 +14,15 @@ import trio
 
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.engines.messages import (
-    AskCapabilities,
     Begin,
     DriverMessage,
+    Engine,
     GenerationLost,
     GenerationNews,
     SlotReleased,
+    TakeOver,
 )
+from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.monitor import Down, Monitor
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.messages import (
@@ -39,13 +42,14 @@ from antiphon.errors import (
     TurnInterrupted,
 )
 from antiphon.events import Abort, Admit, CancelCause, Capabilities
-from antiphon.ids import EngineRequest, ModelName
+from antiphon.ids import EngineRequest
 from antiphon.ports import Telemetry
 from antiphon.supervision.exits import is_abnormal
 
 log = structlog.get_logger(__name__)
 
-_CAPABILITIES_S = 5.0
+_TAKE_OVER_S = 5.0
+"""An engine empties within a step; the supervisor would wait for twice this."""
 _SWEEP_S = 0.5
 """How late a queue deadline may be noticed."""
 
@@ -66,38 +70,40 @@ class ScheduleView:
 
 class Scheduler:
     """First in, first out. Its driver is ready before it starts, and a new driver means a new
-    scheduler, since leases on a dead host mean nothing."""
+    scheduler, since leases on a dead host mean nothing. It grants nothing while `status` says that
+    the engine is lost: what has only waited may be tried again."""
 
     def __init__(
         self,
         driver: Ref[DriverMessage],
+        status: EngineStatus,
         view: ScheduleView,
         telemetry: Telemetry,
         *,
-        model: ModelName,
         bounds: QueueBounds,
         turn_deadline_s: float,
     ) -> None:
         self._driver = driver
+        self._status = status
         self._view = view
         self._telemetry = telemetry
-        self._model = model
+        self._model = status.model
         self._bounds = bounds
         self._turn_deadline_s = turn_deadline_s
         self._schedule: Schedule
         self._me: Ref[SchedulerMessage]
-        self._driver_incarnation = 0
+        self._host = 0
         self._entries: dict[EngineRequest, _Entry] = {}
         self._withdrawn: dict[EngineRequest, Withdraw] = {}
 
     async def start(self, me: ActorContext[SchedulerMessage]) -> None:
-        """Ask the driver what the engine holds."""
+        """Take the engine over, emptied of what a former scheduler had running in it."""
         self._me = me.ref
-        capabilities: Capabilities = await self._driver.ask(
-            lambda reply: AskCapabilities(reply=reply), deadline_s=_CAPABILITIES_S
+        engine: Engine = await self._driver.ask(
+            lambda reply: TakeOver(reply=reply), deadline_s=_TAKE_OVER_S
         )
-        self._driver_incarnation = self._driver.incarnation
-        self._schedule = Schedule(_capacity(capabilities), self._bounds)
+        self._host = engine.host
+        self._schedule = Schedule(_capacity(engine.capabilities), self._bounds)
         self._view.schedule = self._schedule
         me.start_soon(self._tick, me.ref)
 
@@ -116,8 +122,9 @@ class Scheduler:
                 self._sweep()
             case _:
                 assert_never(message)
-        for lease in self._schedule.grant(trio.current_time()):
-            self._begin(lease)
+        if self._status.ready:
+            for lease in self._schedule.grant(trio.current_time()):
+                self._begin(lease)
         load = self._schedule.load()
         self._telemetry.requests_in_flight(self._model, running=load.running, waiting=load.waiting)
 
@@ -130,7 +137,7 @@ class Scheduler:
         for request, entry in entries.items():
             entry.monitor.cancel()
             error = (
-                HostLost("the engine is being restarted")
+                HostLost("its scheduler ended")
                 if request in leased
                 else EngineUnavailable(retry_after_s=1.0)
             )
@@ -138,14 +145,13 @@ class Scheduler:
         self._telemetry.requests_in_flight(self._model, running=0, waiting=0)
 
     def _submit(self, submit: Submit) -> None:
-        now = trio.current_time()
         tickets = [
             Ticket(
                 request=generation.request,
                 turn=submit.turn,
                 prompt_tokens=len(generation.prompt),
                 max_tokens=generation.max_tokens,
-                queued_at=now,
+                queued_at=submit.since,
             )
             for generation in submit.generations
         ]
@@ -154,21 +160,19 @@ class Scheduler:
         except (QueueFull, ContextLengthExceeded) as error:
             submit.reply.fail(error)
             return
-        requests = tuple(generation.request for generation in submit.generations)
-
-        def owner_down(down: Down) -> None:
-            # One that ended in order has withdrawn what it no longer wanted; its last tokens may
-            # be out before the engine's Released, and need no abort.
-            if down.exit is None or is_abnormal(down.exit):
-                self._me.tell_system(OwnerDown(turn=submit.turn, requests=requests))
-
         for generation in submit.generations:
             self._entries[generation.request] = _Entry(
                 generation=generation,
                 owner=submit.owner,
-                monitor=submit.owner.monitor(owner_down),
+                monitor=submit.owner.monitor(partial(self._owner_ended, generation.request)),
             )
         submit.reply.send(None)
+
+    def _owner_ended(self, request: EngineRequest, down: Down) -> None:
+        # One that ended in order has withdrawn what it no longer wanted; its last tokens may be
+        # out before the engine's Released, and need no abort.
+        if down.exit is None or is_abnormal(down.exit):
+            self._me.tell_system(OwnerDown(request=request))
 
     def _begin(self, lease: Lease) -> None:
         ticket = lease.ticket
@@ -184,12 +188,10 @@ class Scheduler:
         )
         self._telemetry.queue_left(self._model, lease.granted_at - ticket.queued_at)
         self._telemetry.prompt_admitted(self._model, ticket.prompt_tokens)
-        self._driver.tell(
-            Begin(incarnation=self._driver_incarnation, admit=admit, owner=entry.owner)
-        )
+        self._driver.tell(Begin(host=self._host, admit=admit, owner=entry.owner))
 
     def _withdraw(self, withdraw: Withdraw) -> None:
-        for request in withdraw.requests:
+        for request in withdraw.tokens_seen:
             match self._schedule.cancel(request):
                 case Ticket():
                     self._forget(request)
@@ -201,11 +203,17 @@ class Scheduler:
 
     def _owner_down(self, down: OwnerDown) -> None:
         """A crashed owner withdrew nothing, or not everything."""
-        left = tuple(request for request in down.requests if request in self._entries)
-        if left:
-            cause = CancelCause.OWNER_LOST
-            at = trio.current_time()
-            self._withdraw(Withdraw(requests=left, cause=cause, at=at, tokens_seen={}))
+        self._withdraw_unseen(down.request, CancelCause.OWNER_LOST)
+
+    def _withdraw_unseen(self, request: EngineRequest, cause: CancelCause) -> None:
+        """Without its owner's word: what has been generated is what the driver has heard of."""
+        self._withdraw(
+            Withdraw(
+                cause=cause,
+                at=trio.current_time(),
+                tokens_seen={request: self._status.tokens.get(request, 0)},
+            )
+        )
 
     def _released(self, message: SlotReleased) -> None:
         request = message.released.request
@@ -214,7 +222,7 @@ class Scheduler:
         withdraw = self._withdrawn.pop(request, None)
         if lease is None or withdraw is None:
             return
-        tokens_after = message.released.tokens - withdraw.tokens_seen.get(request, 0)
+        tokens_after = message.released.tokens - withdraw.tokens_seen[request]
         seconds = message.at - withdraw.at
         if withdraw.cause is CancelCause.DISCONNECT:
             self._telemetry.released_after_disconnect(seconds, tokens_after)
@@ -233,7 +241,6 @@ class Scheduler:
     def _sweep(self) -> None:
         now = trio.current_time()
         for ticket, error in self._schedule.expire(now):
-            self._telemetry.admission_rejected("queue_deadline")
             owner = self._entries[ticket.request].owner
             self._forget(ticket.request)
             _tell(owner, GenerationLost(request=ticket.request, error=error))
@@ -244,9 +251,7 @@ class Scheduler:
             log.warning("turn_overdue", request_id=lease.ticket.turn, slot=lease.slot)
             overdue = TurnInterrupted(f"it took longer than {self._turn_deadline_s:g} s")
             _tell(self._entries[request].owner, GenerationLost(request=request, error=overdue))
-            self._withdraw(
-                Withdraw(requests=(request,), cause=CancelCause.DEADLINE, at=now, tokens_seen={})
-            )
+            self._withdraw_unseen(request, CancelCause.DEADLINE)
 
     async def _tick(self, me: Ref[SchedulerMessage]) -> None:
         while True:

@@ -7,7 +7,6 @@ It is what HTTP sees of the whole server (`ports.Chat`). Refuses new turns while
 import itertools
 from collections.abc import Sequence
 
-import structlog
 import trio
 
 from antiphon.actors.actor import actor_child
@@ -23,8 +22,6 @@ from antiphon.ids import ActorPath, ModelName
 from antiphon.ports import ModelCard, SamplingDefaults, Telemetry
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
 from antiphon.supervision.supervisor import Supervisor
-
-log = structlog.get_logger(__name__)
 
 _MAILBOX = 4096
 """News wait here only while the event loop is busy elsewhere: thousands of steps' worth."""
@@ -55,7 +52,8 @@ class Directory:
         return self._pool_of(model).sampling_defaults
 
     async def open_turn(self, turn: Turn) -> Outlet:
-        """Start a session for the turn. Raises ModelNotFound, Draining, MaxChildren."""
+        """Start a session for the turn. Raises ModelNotFound, Draining, MaxChildren, ActorStopped
+        (the sessions' supervisor does not run)."""
         await trio.lowlevel.checkpoint()
         pool = self._pool_of(turn.model)
         if self._draining:
@@ -84,6 +82,7 @@ class Directory:
         def down(news: Down) -> None:
             del self._open[ref.path]
             self._changed.set()
+            self._changed = trio.Event()
             # The reader of a session that crashed must hear an end, too; after one this is nothing.
             outlet.put(TurnFailed(error=ActorCrashed(news.path, news.incarnation)))
 
@@ -107,7 +106,6 @@ class Directory:
     async def wait_idle(self) -> None:
         """Return when no turn is open."""
         while self._open:
-            self._changed = trio.Event()
             await self._changed.wait()
 
     def _pool_of(self, model: ModelName) -> Pool:

@@ -4,6 +4,7 @@ Keeps the rule that a turn ends exactly once and that what it held in the engine
 whoever ends it: the model, the reader, the engine's death, or the server's stop.
 """
 
+import math
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -15,15 +16,18 @@ from antiphon.actors.actor import ActorContext
 from antiphon.actors.context.view import View, encode, fit
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
 from antiphon.actors.monitor import Monitor
+from antiphon.actors.reply import Reply
 from antiphon.actors.scheduling.messages import Generation, Submit, Withdraw
 from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import (
+    ActorCrashed,
     ActorError,
     AntiphonError,
     EngineUnavailable,
     HostLost,
+    QueueExpired,
     QueueFull,
     RequestError,
     TurnInterrupted,
@@ -64,12 +68,7 @@ class _SchedulerDown:
     requests: frozenset[EngineRequest]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Submit:
-    """Build the view and queue the generations."""
-
-
-SessionMessage = GenerationNews | CancelTurn | _SchedulerDown | _Submit
+SessionMessage = GenerationNews | CancelTurn | _SchedulerDown
 
 
 class Session:
@@ -84,18 +83,20 @@ class Session:
         self._view: View | None = None
         self._began = trio.current_time()
         self._heard_at: dict[EngineRequest, tuple[float, int]] = {}
-        self._withdrawal: CancelCause = CancelCause.OWNER_LOST
+        self._withdrawal = CancelCause.FAILED
         self._cancelled_at: float | None = None
         self._resubmitted = False
+        self._queued_at = math.inf
+        self._asked: Reply[None] | None = None
         self._monitor: Monitor | None = None
         self._finish_reason = FinishReason.STOP
         self._me: ActorContext[SessionMessage]
 
     def start(self, me: ActorContext[SessionMessage]) -> None:
         self._me = me
-        me.ref.tell(_Submit())
+        me.start_soon(self._submit)
 
-    async def handle(self, message: SessionMessage) -> None:
+    def handle(self, message: SessionMessage) -> None:
         """One piece of news; the last one ends the actor."""
         match message:
             case SlotText():
@@ -108,65 +109,68 @@ class Session:
                 for request in message.requests:
                     lost = HostLost("its scheduler ended")
                     self._on_lost(GenerationLost(request=request, error=lost))
-            case _Submit():
-                await self._submit()
             case _:
                 assert_never(message)
 
     def terminate(self) -> None:
         """Whatever the turn still holds goes back; a reader that still waits hears why."""
+        if self._asked is not None:
+            # A Submit that is still queued is skipped from now on, as the Withdraw overtakes it.
+            self._asked.close()
         if self._monitor is not None:
             self._monitor.cancel()
-        if not self._transcript.ended:
-            self._withdrawal = CancelCause.SHUTDOWN
-            self._fail(TurnInterrupted(_REASONS[CancelCause.SHUTDOWN]))
+        now = trio.current_time()
+        if self._me.stopping.is_set():
+            self._on_cancel(CancelTurn(cause=CancelCause.SHUTDOWN, at=now))
+        elif not self._transcript.ended:
+            self._withdrawal = CancelCause.OWNER_LOST
+            self._fail(ActorCrashed(self._me.path, self._me.incarnation))
         unfinished = self._transcript.unfinished
         if unfinished:
-            self._pool.scheduler.tell_system(
-                Withdraw(
-                    requests=tuple(unfinished),
-                    cause=self._withdrawal,
-                    at=self._cancelled_at or trio.current_time(),
-                    tokens_seen=unfinished,
-                )
-            )
+            at = now if self._cancelled_at is None else self._cancelled_at
+            withdraw = Withdraw(cause=self._withdrawal, at=at, tokens_seen=unfinished)
+            self._pool.scheduler.tell_system(withdraw)
 
     async def _submit(self) -> None:
-        if self._transcript.ended:
-            return
+        """Build the view and queue the generations; beside the message loop, since both may take
+        long and the turn may be cancelled meanwhile."""
         try:
             if self._view is None:
                 self._view = await self._build_view()
+            if self._transcript.ended:  # cancelled meanwhile
+                return
             generations = self._generations(self._view)
             self._transcript = Transcript(
                 len(self._view.prompt),
                 {generation.request: index for index, generation in enumerate(generations)},
             )
-            await self._pool.scheduler.ask(
-                lambda reply: Submit(
-                    turn=self._turn.request,
-                    generations=generations,
-                    owner=self._me.ref,
-                    reply=reply,
-                ),
-                deadline_s=_SUBMIT_S,
-            )
-            self._watch_scheduler(generations)
-        except QueueFull as error:
-            self._telemetry.admission_rejected("queue_full")
-            self._fail(error)
+            await self._ask(generations)
         except RequestError as error:
             self._fail(error)
         except ActorError as error:
             # The scheduler is down, or its pool is: not this request's fault, and safe to retry.
             log.warning("submit_failed", request_id=self._turn.request, reason=str(error))
-            self._telemetry.admission_rejected("engine_unavailable")
             self._fail(EngineUnavailable(retry_after_s=2.0))
 
-    def _watch_scheduler(self, generations: tuple[Generation, ...]) -> None:
+    async def _ask(self, generations: tuple[Generation, ...]) -> None:
+        self._queued_at = min(self._queued_at, trio.current_time())
+
+        def submit(reply: Reply[None]) -> Submit:
+            self._asked = reply
+            return Submit(
+                turn=self._turn.request,
+                since=self._queued_at,
+                generations=generations,
+                owner=self._me.ref,
+                reply=reply,
+            )
+
+        await self._pool.scheduler.ask(submit, deadline_s=_SUBMIT_S)
         requests = frozenset(generation.request for generation in generations)
-        down = _SchedulerDown(requests=requests)
-        self._monitor = self._pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
+        # The turn may have ended, or lost these again, before the answer was read.
+        if not self._transcript.ended and requests <= self._transcript.unfinished.keys():
+            down = _SchedulerDown(requests=requests)
+            self._monitor = self._pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
 
     async def _build_view(self) -> View:
         prompt = await encode(self._pool.tokenizer, self._turn.messages)
@@ -209,28 +213,36 @@ class Session:
                     assert_never(event)
 
     def _on_lost(self, lost: GenerationLost) -> None:
-        if lost.request not in self._transcript.unfinished:
+        if self._transcript.ended or lost.request not in self._transcript.unfinished:
+            return
+        if isinstance(lost.error, TurnInterrupted):
+            self._interrupt(lost.error, CancelCause.DEADLINE, trio.current_time())
             return
         unavailable = isinstance(lost.error, EngineUnavailable)
         if unavailable and not self._transcript.begun and not self._resubmitted:
             # It never reached an engine, so nothing can be done twice.
             self._resubmitted = True
             self._transcript = Transcript(0, {})
-            self._me.ref.tell(_Submit())
+            self._me.start_soon(self._submit)
             return
         self._fail(lost.error)
 
     def _on_cancel(self, cancel: CancelTurn) -> None:
+        self._interrupt(TurnInterrupted(_REASONS[cancel.cause]), cancel.cause, cancel.at)
+
+    def _interrupt(self, error: TurnInterrupted, cause: CancelCause, at: float) -> None:
         if self._transcript.ended:
             return
-        self._withdrawal = cancel.cause
-        self._cancelled_at = cancel.at
-        self._telemetry.turn_cancelled(cancel.cause)
-        self._fail(TurnInterrupted(_REASONS[cancel.cause]), finished="abort")
+        self._withdrawal = cause
+        self._cancelled_at = at
+        self._telemetry.turn_cancelled(cause)
+        self._fail(error, finished="abort")
 
     def _fail(self, error: AntiphonError, *, finished: str = "error") -> None:
         for event in self._transcript.fail(error):
             self._outlet.put(event)
+            if (reason := _rejection(error)) is not None:
+                self._telemetry.admission_rejected(reason)
             self._finish(finished)
 
     def _finish(self, reason: str) -> None:
@@ -251,10 +263,24 @@ class Session:
             self._telemetry.tokens_generated(name, news.tokens - before[1], now - before[0])
 
 
+def _rejection(error: AntiphonError) -> str | None:
+    """The word for a turn that was refused for load, and not for what it asked."""
+    match error:
+        case QueueFull():
+            return "queue_full"
+        case QueueExpired():
+            return "queue_deadline"
+        case EngineUnavailable():
+            return "engine_unavailable"
+        case _:
+            return None
+
+
 _REASONS = {
     CancelCause.DISCONNECT: "the client disconnected",
     CancelCause.SLOW_READER: "the client read too slowly",
     CancelCause.DEADLINE: "the answer took too long",
     CancelCause.SHUTDOWN: "the server is shutting down",
     CancelCause.OWNER_LOST: "the request's handler ended",
+    CancelCause.FAILED: "another choice of it failed",
 }

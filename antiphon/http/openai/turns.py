@@ -28,6 +28,8 @@ _SEED_MASK = 2**63 - 1
 """Engines take unsigned seeds; one bit is left so that seed + choice can't overflow 64."""
 _MAX_SCHEMA_BYTES = 65_536
 """The check and the grammar compiler take time in proportion; OpenAI's own bound is near this."""
+_DATA_KEYWORDS = {"const", "enum", "default", "examples"}
+"""What stands under these is a value, not a schema."""
 _SCHEMA_PARAM = "response_format.json_schema.schema"
 
 
@@ -88,6 +90,8 @@ def check_schema(body: ChatCompletionRequest) -> None:
         raise _invalid_schema(f"{error.message[:200]} (at {place or 'its root'})") from None
     except RecursionError:
         raise _invalid_schema("it is nested too deeply") from None
+    if (remote := _remote_reference(named.schema)) is not None:
+        raise _invalid_schema(f"the reference {remote[:100]!r} leads out of the schema")
 
 
 def client_facts(body: ChatCompletionRequest) -> dict[str, Any]:
@@ -158,6 +162,21 @@ def _stops(stop: str | list[str] | None) -> tuple[str, ...]:
     if stop is None:
         return ()
     return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _remote_reference(schema: Any) -> str | None:
+    """A `$ref` to another document: nothing is fetched, so the engine would take it for "anything".
+    The schema has passed the metaschema, which bounds its depth."""
+    match schema:
+        case dict():
+            if isinstance(target := schema.get("$ref"), str) and not target.startswith("#"):
+                return target
+            inner = [value for key, value in schema.items() if key not in _DATA_KEYWORDS]
+        case list():
+            inner = schema
+        case _:
+            return None
+    return next((found for value in inner if (found := _remote_reference(value))), None)
 
 
 def _invalid_schema(problem: str) -> InvalidRequest:

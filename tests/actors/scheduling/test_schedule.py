@@ -191,6 +191,19 @@ def test_a_ticket_expires_at_its_queue_deadline():
     assert book.next_expiry() is None
 
 
+def test_a_ticket_that_has_waited_before_takes_its_place_in_the_queue():
+    book = schedule(slots=1, bounds=QueueBounds(max_requests=9, max_tokens=999, deadline_s=10))
+    for number, at in ((1, 3.0), (2, 4.0), (3, 1.0), (4, 2.0)):
+        book.submit(ticket(number, at=at))
+
+    order = granted(book)
+    [(expired, _)] = book.expire(12.0)
+
+    assert order == [3]
+    assert expired.request == 4
+    assert book.next_expiry() == 13.0
+
+
 def test_retry_advice_grows_with_the_queue_and_stays_within_what_clients_heed():
     bounds = QueueBounds(max_requests=10_000, max_tokens=10**9, deadline_s=9)
     book = schedule(slots=1, blocks=99, bounds=bounds)

@@ -1,0 +1,147 @@
+"""One server process: its listening sockets, its signals, its banner and its exit status.
+
+What is served, and how it hangs together, is `app`'s business.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import NoReturn
+
+import structlog
+import trio
+
+from antiphon import __version__
+from antiphon.actors.engines.status import EngineStatus
+from antiphon.app import Listeners, Server
+from antiphon.engine.models import PreparedModel
+from antiphon.errors import SettingsError
+from antiphon.http.server import open_listener
+from antiphon.ids import ModelName
+from antiphon.settings import Settings, parse_bind
+from antiphon.supervision.exits import Stopped, describe
+from antiphon.supervision.root import Outcome
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_STUCK = 70
+"""Something ignored its cancellation; a process manager should start the server anew."""
+EXIT_SECOND_SIGNAL = 130
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[Listeners]:
+    """Bind both addresses. Raises SettingsError when one is taken or not ours."""
+    with ExitStack() as stack:
+        sockets = {}
+        for key in ("bind", "ops_bind"):
+            host, port = parse_bind(key, getattr(settings, key))
+            try:
+                sockets[key] = stack.enter_context(closing(open_listener(host, port)))
+            except (OSError, UnicodeError) as error:  # a name that no resolver could take
+                reason = (isinstance(error, OSError) and error.strerror) or str(error)
+                problem = f"cannot listen on {host}:{port}: {reason}"
+                raise SettingsError(key, problem) from error
+        yield Listeners(api=sockets["bind"], ops=sockets["ops_bind"])
+
+
+def serve(settings: Settings, model: PreparedModel) -> int:
+    """Run the server until it is told to stop; the exit status for the process.
+
+    Raises SettingsError when an address can't be bound.
+    """
+    with listening(settings) as listeners:
+        outcome = trio.run(_serve, settings, model, listeners)
+    if isinstance(outcome.exit, Stopped):
+        return EXIT_OK
+    log.critical("server_failed", reason=describe(outcome.exit))
+    return EXIT_FAILED
+
+
+async def _serve(settings: Settings, model: PreparedModel, listeners: Listeners) -> Outcome:
+    stop = trio.Event()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        server = Server(settings, model, listeners)
+
+        def ready() -> None:
+            _freeze()
+            _say_ready(server.name, listeners)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_watch_signals, signals, stop, server.status)
+            outcome = await server.run(stop, ready)
+            nursery.cancel_scope.cancel("the tree has ended")
+    if outcome.stuck:
+        # From here, since trio.run returns only when the last task has ended.
+        log.critical("stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK)
+        _exit_now(EXIT_STUCK, server.status)
+    return outcome
+
+
+async def _watch_signals(
+    signals: AsyncIterator[int], stop: trio.Event, status: EngineStatus
+) -> None:
+    """The first signal drains, a second one ends the process now."""
+    async for number in signals:
+        name = signal.Signals(number).name
+        if stop.is_set():
+            log.warning("stop_forced", signal=name)
+            _exit_now(EXIT_SECOND_SIGNAL, status)
+        log.info("stop_requested", signal=name)
+        stop.set()
+
+
+def _exit_now(exit_status: int, status: EngineStatus) -> NoReturn:
+    """End the process without waiting for anything in it, and its engine host too."""
+    if status.pid is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(status.pid, signal.SIGKILL)
+    os._exit(exit_status)
+
+
+def _freeze() -> None:
+    """What exists now lives as long as the process. Looking through it again at every full
+    collection would stall all streams for tens of milliseconds each time."""
+    gc.collect()
+    gc.freeze()
+
+
+def _say_ready(name: ModelName, listeners: Listeners) -> None:
+    """What a newcomer needs next, on standard output; logs go to standard error."""
+    api, ops = (_address(sock) for sock in (listeners.api, listeners.ops))
+    log.info("server_ready", version=__version__, model=name, api=api, ops=ops)
+    _print(
+        f"\nAntiphon {__version__} is ready.\n"
+        f"  API         http://{api}/v1\n"
+        f"  operations  http://{ops}/health/ready   /metrics   /ops/tree   /ops/slots\n"
+        f"  model       {name}\n\n"
+        f"Try it:\n"
+        f"  curl -N http://{api}/v1/chat/completions -H 'Content-Type: application/json' "
+        f'-d \'{{"model": "{name}", "stream": true, "messages": '
+        f'[{{"role": "user", "content": "What is the capital of France?"}}]}}\'\n\n'
+    )
+
+
+def _print(text: str) -> None:
+    """To whoever still reads standard output: a server doesn't depend on that."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        log.warning("banner_unread", reason=error.strerror)
+        # What is left in the buffer would fail again at exit, and spoil the exit status.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def _address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,171 @@
+"""One server process around a tree of one child: sockets, signals, banner, exit status."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from antiphon.errors import SettingsError
+from antiphon.serving import listening
+from antiphon.settings import Settings
+from antiphon.testing.logtail import LogTail
+
+PATIENCE_S = 30.0
+
+SERVER = """
+import sys
+
+import msgspec
+import trio
+
+from antiphon import serving
+from antiphon.actors.engines.status import EngineStatus
+from antiphon.logs import configure_logging
+from antiphon.settings import Settings
+from antiphon.supervision.root import run_tree
+from antiphon.supervision.spec import ChildSpec, Grace, SupervisorSpec
+from antiphon.supervision.supervisor import Supervisor
+
+async def polite(context):
+    context.ready()
+    await context.stopping.wait()
+
+async def slow(context):
+    context.ready()
+    await trio.sleep_forever()
+
+async def stuck(context):
+    context.ready()
+    with trio.CancelScope(shield=True):
+        await trio.sleep_forever()
+
+async def crashing(context):
+    context.ready()
+    await trio.sleep(0.01)
+    raise ValueError("a bug")
+
+async def unready(context):
+    await trio.sleep_forever()
+
+class Server:
+    name = "one-child"
+
+    def __init__(self, settings, model, listeners):
+        self.status = EngineStatus(model=self.name, silence_s=1)
+        grace = Grace(60.0 if sys.argv[1] == "slow" else 0.1)
+        child = ChildSpec(id="c", start=globals()[sys.argv[1]], shutdown=grace, kill_grace_s=0.1)
+        self.tree = Supervisor(SupervisorSpec(intensity=0), [child])
+
+    async def run(self, stop, on_ready):
+        if sys.argv[1] == "unready":
+            print("{\\"event\\": \\"booting\\"}", file=sys.stderr, flush=True)
+        return await run_tree(self.tree, stop=stop, budget_s=60.0, on_ready=on_ready)
+
+serving.Server = Server
+configure_logging("info", "json", sys.stderr)
+settings = msgspec.structs.replace(Settings(), bind="127.0.0.1:0", ops_bind="127.0.0.1:0")
+sys.exit(serving.serve(settings, None))
+"""
+
+
+@contextmanager
+def serving(child: str, **streams: int) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, child],
+        stderr=subprocess.PIPE,
+        text=True,
+        **{"stdout": subprocess.DEVNULL, **streams},
+    )
+    assert process.stderr is not None
+    log = LogTail(process.stderr)
+    try:
+        yield process, log
+    finally:
+        process.kill()
+        process.wait()
+        log.join()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 0)])
+def test_a_signal_stops_in_order_and_exits_zero(number: signal.Signals, status: int):
+    with serving("polite") as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        process.send_signal(number)
+
+        assert process.wait(PATIENCE_S) == status
+
+
+def test_a_signal_before_the_server_is_ready_stops_it_at_once():
+    with serving("unready") as (process, log):
+        log.wait_for("booting", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+        assert log.events("server_ready") == []
+
+
+def test_a_second_signal_ends_the_process_now():
+    with serving("slow") as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        log.wait_for("stop_requested", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 130
+
+
+def test_a_child_that_ignores_its_cancellation_does_not_keep_the_process_alive():
+    with serving("stuck") as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 70
+        assert log.wait_for("stuck_at_exit", within_s=1)["paths"] == ["root/c"]
+
+
+def test_a_tree_that_gives_up_is_a_failure_and_says_why():
+    with serving("crashing") as (process, log):
+        assert process.wait(PATIENCE_S) == 1
+        assert "gave up" in log.wait_for("server_failed", within_s=1)["reason"]
+
+
+def test_a_server_does_not_depend_on_a_reader_of_its_banner():
+    with socket.socket() as nobody, serving("polite", stdout=nobody.fileno()) as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        log.wait_for("banner_unread", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+        log.join()
+        assert "Exception" not in log.end()
+
+
+@pytest.mark.parametrize("key", ["bind", "ops_bind"])
+def test_an_address_in_use_names_its_setting_and_leaves_no_socket_open(key: str):
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("", 0)) as probe:
+        free = probe.getsockname()[1]
+        probe.close()
+        other = {"bind": "ops_bind", "ops_bind": "bind"}[key]
+        settings = msgspec.structs.replace(
+            Settings(),
+            **{key: f"127.0.0.1:{taken.getsockname()[1]}", other: f"127.0.0.1:{free}"},
+        )
+
+        with pytest.raises(SettingsError) as caught, listening(settings):
+            pass
+
+        assert caught.value.key == key
+        socket.create_server(("127.0.0.1", free)).close()
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", f"{'a' * 64}.invalid", "203.0.113.1"])
+def test_an_address_that_is_not_ours_names_its_setting(host: str):
+    settings = msgspec.structs.replace(Settings(), bind=f"{host}:0")
+
+    with pytest.raises(SettingsError, match="setting bind: cannot listen on"), listening(settings):
+        pass
