@@ -66,7 +66,7 @@ class SettingsError(AntiphonError):
 
 
 class ModelError(AntiphonError):
-    """A model can't be found, fetched or prepared."""
+    """No such model, or it can't be had or prepared."""
 
 
 @dataclass(eq=False)
@@ -310,18 +310,20 @@ class InvalidRequest(RequestError):
 
 @dataclass(eq=False)
 class ContextLengthExceeded(RequestError):
-    """Prompt and answer don't fit the window, all in tokens."""
+    """Prompt and answer don't fit the window, all in tokens. `qualifier` is "at least " where the
+    prompt was too long to be worth counting."""
 
     window: int
     prompt_tokens: int
     max_tokens: int
+    qualifier: str = ""
 
     def __str__(self) -> str:
         if self.prompt_tokens >= self.window:
             return (
                 f"This model's maximum context length is {self.window} tokens. However, your "
-                f"messages resulted in {self.prompt_tokens} tokens. Please reduce the length of "
-                "the messages."
+                f"messages resulted in {self.qualifier}{self.prompt_tokens} tokens. Please reduce "
+                "the length of the messages."
             )
         return (
             f"This model's maximum context length is {self.window} tokens. However, you requested "

@@ -68,10 +68,14 @@ class EngineLauncher(Protocol):
 class ChatTokenizer(Protocol):
     """The model's own chat template and vocabulary."""
 
+    @property
+    def longest_token(self) -> int:
+        """The most characters that one token can stand for."""
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the rendered prompt, ready for the assistant's turn. Text that spells a
-        special token
-        is encoded as plain text. Raises InvalidRequest when the template refuses the messages."""
+        special token is encoded as plain text. Called from any thread. Raises InvalidRequest when
+        the template refuses the messages."""
 
 
 class TurnStream(Protocol):

@@ -35,6 +35,8 @@ _SHARDS = 2
 class WordTokenizer:
     """One token a word of all contents; the ids are meaningless."""
 
+    longest_token = 1_000
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         return [1] * max(1, sum(len(message.content.split()) for message in messages))
 

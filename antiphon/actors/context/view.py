@@ -4,6 +4,7 @@ Keeps the rule that nothing is cut silently: what doesn't fit the window is refu
 numbers.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,12 +41,29 @@ def fit(prompt: list[int], *, max_tokens: int | None, default: int, window: int)
     return View(prompt=prompt, max_tokens=wanted)
 
 
-async def encode(tokenizer: ChatTokenizer, messages: Sequence[Message]) -> list[int]:
-    """Token ids of the rendered messages, in a worker thread when they are long.
+async def encode(
+    tokenizer: ChatTokenizer,
+    messages: Sequence[Message],
+    *,
+    window: int,
+    threads: trio.CapacityLimiter,
+) -> list[int]:
+    """Token ids of the rendered messages; long ones in a worker thread, while `threads` has one.
 
-    Raises InvalidRequest when the model's template refuses the messages.
+    Raises InvalidRequest when the model's template refuses the messages, ContextLengthExceeded
+    without tokenising where even the longest tokens there are would overflow `window`.
     """
-    if sum(len(message.content) for message in messages) <= _THREAD_CHARS:
+    chars = sum(len(message.content) for message in messages)
+    if chars <= _THREAD_CHARS:
         return tokenizer.encode_chat(messages)
+    # Tokenising takes eighty times the memory of the text: what is hopeless isn't tried, and what
+    # isn't waits its turn.
+    least = math.ceil(chars / tokenizer.longest_token)
+    if least > window:
+        raise ContextLengthExceeded(
+            window=window, prompt_tokens=least, max_tokens=1, qualifier="at least "
+        )
     # Whoever gives up must not wait for it: nothing but its result would be missed.
-    return await trio.to_thread.run_sync(tokenizer.encode_chat, messages, abandon_on_cancel=True)
+    return await trio.to_thread.run_sync(
+        tokenizer.encode_chat, messages, abandon_on_cancel=True, limiter=threads
+    )

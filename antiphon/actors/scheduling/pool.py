@@ -4,11 +4,16 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import trio
+
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.messages import SchedulerMessage
 from antiphon.ids import EngineRequest
 from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults
+
+_LONG_PROMPTS = 2
+"""At once: each takes a core and, at the largest body, tens of megabytes."""
 
 
 def _engine_requests() -> Iterator[EngineRequest]:
@@ -27,3 +32,7 @@ class Pool:
     sampling_defaults: SamplingDefaults
     default_max_tokens: int
     requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)
+    long_prompts: trio.CapacityLimiter = field(
+        default_factory=lambda: trio.CapacityLimiter(_LONG_PROMPTS)
+    )
+    """Worker threads for prompts too long to be tokenised on the event loop."""

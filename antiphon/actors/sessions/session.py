@@ -173,9 +173,14 @@ class Session:
             self._monitor = self._pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
 
     async def _build_view(self) -> View:
-        prompt = await encode(self._pool.tokenizer, self._turn.messages)
         capabilities = self._pool.status.capabilities
         window = self._pool.card.window if capabilities is None else capabilities.window
+        prompt = await encode(
+            self._pool.tokenizer,
+            self._turn.messages,
+            window=window,
+            threads=self._pool.long_prompts,
+        )
         return fit(
             prompt,
             max_tokens=self._turn.max_tokens,

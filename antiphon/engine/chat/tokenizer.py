@@ -18,6 +18,9 @@ from antiphon.engine.models.prepared import read_manifest
 from antiphon.errors import InvalidRequest, ModelUnsupported
 from antiphon.events import Message
 
+_TRIM_CHARS = 131_072
+"""Encoding this much leaves ten megabytes free but held, in a thread that may sleep for long."""
+
 
 class ModelTokenizer:
     """A `ports.ChatTokenizer`. Immutable after it is made, so any thread may use it."""
@@ -30,6 +33,12 @@ class ModelTokenizer:
         self._plain = Tokenizer(vocabulary.model)
         self._plain.normalizer = vocabulary.normalizer
         self._plain.pre_tokenizer = vocabulary.pre_tokenizer
+        # Byte-level tokens are spelled with a character a byte, and no text has fewer bytes.
+        self._longest_token = max(map(len, vocabulary.get_vocab()))
+
+    @property
+    def longest_token(self) -> int:
+        return self._longest_token
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the prompt, ready for the assistant's turn. Text that spells a control token
@@ -72,14 +81,16 @@ def load_chat_tokenizer(folder: Path) -> ModelTokenizer:
 def _encode(vocabulary: Tokenizer, text: str) -> list[int]:
     try:
         # Unlike `encode`, the batch call lets other threads run (measured, tokenizers 0.23).
-        return vocabulary.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        ids = vocabulary.encode_batch_fast([text], add_special_tokens=False)[0].ids
     except (TypeError, UnicodeError) as error:
         raise InvalidRequest("the messages hold text that is not Unicode", "messages") from error
+    if len(text) > _TRIM_CHARS:
+        _return_freed_memory()
+    return ids
 
 
 def _return_freed_memory() -> None:
-    """Parsing the vocabulary leaves half of its memory free but held; glibc gives it back when
-    asked."""
+    """The library's work leaves memory free but held; glibc gives it back when asked."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
