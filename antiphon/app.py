@@ -35,8 +35,15 @@ from antiphon.ports import EngineLauncher, ModelCard, Telemetry
 from antiphon.settings import HttpSettings, Settings
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.root import Outcome, run_tree
+from antiphon.supervision.runtime import (
+    LoopLag,
+    RuntimeStatistics,
+    measured_loop_lag,
+    runtime_statistics,
+)
 from antiphon.supervision.spec import ChildSpec, Forever, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.supervision.tree import Node
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
@@ -88,17 +95,19 @@ class Server:
             for number in range(_SHARDS)
         ]
         self.directory = Directory(self._pool(), shards, self.telemetry)
+        self._lag: LoopLag
         self.watchman = Watchman(self.directory, drain_s=settings.shutdown.drain_s)
         self.tree = self._tree([shard for _, shard in shards])
 
     async def run(self, stop: trio.Event, on_ready: Callable[[], None]) -> Outcome:
         """Run the tree until it ends; `stop` orders its stop."""
-        return await run_tree(
-            self.tree,
-            stop=stop,
-            budget_s=self._settings.shutdown.budget_s,
-            on_ready=on_ready,
-        )
+        with measured_loop_lag() as self._lag:
+            return await run_tree(
+                self.tree,
+                stop=stop,
+                budget_s=self._settings.shutdown.budget_s,
+                on_ready=on_ready,
+            )
 
     def not_ready(self) -> tuple[str, ...]:
         """Why no traffic should come now; empty when it should."""
@@ -139,9 +148,13 @@ class Server:
             )
         return tuple(views)
 
-    def snapshot(self) -> object:
+    def snapshot(self) -> Node:
         """The supervision tree as plain values."""
         return self.tree.snapshot()
+
+    def runtime(self) -> RuntimeStatistics:
+        """The event loop, while it runs."""
+        return runtime_statistics(self._lag)
 
     def _pool(self) -> Pool:
         model = self._model
@@ -237,6 +250,7 @@ class _Sources:
         self.not_ready = server.not_ready
         self.slots = server.slots
         self.tree = server.snapshot
+        self.runtime = server.runtime
 
 
 def host_config(settings: Settings, model: PreparedModel) -> HostConfig:

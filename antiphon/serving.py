@@ -25,6 +25,7 @@ from antiphon.ids import ModelName
 from antiphon.settings import Settings, parse_bind
 from antiphon.supervision.exits import Stopped, describe
 from antiphon.supervision.root import Outcome
+from antiphon.supervision.stacks import format_stacks
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +80,9 @@ async def _serve(settings: Settings, model: PreparedModel, listeners: Listeners)
             nursery.cancel_scope.cancel("the tree has ended")
     if outcome.stuck:
         # From here, since trio.run returns only when the last task has ended.
-        log.critical("stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK)
+        log.critical(
+            "stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK, stacks=format_stacks()
+        )
         _exit_now(EXIT_STUCK, server.status)
     return outcome
 
@@ -119,7 +122,7 @@ def _say_ready(name: ModelName, listeners: Listeners) -> None:
     _print(
         f"\nAntiphon {__version__} is ready.\n"
         f"  API         http://{api}/v1\n"
-        f"  operations  http://{ops}/health/ready   /metrics   /ops/tree   /ops/slots\n"
+        f"  operations  http://{ops}/health/ready   /metrics   /ops\n"
         f"  model       {name}\n\n"
         f"Try it:\n"
         f"  curl -N http://{api}/v1/chat/completions -H 'Content-Type: application/json' "

@@ -9,8 +9,10 @@ from prometheus_client import CollectorRegistry
 from antiphon.events import CancelCause
 from antiphon.http.ops.app import SlotView, make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
-from antiphon.ids import ModelName, RequestId, SlotIndex
+from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
 from antiphon.settings import HttpSettings
+from antiphon.supervision.runtime import RuntimeStatistics
+from antiphon.supervision.tree import Node
 from antiphon.testing.http import serving
 
 MODEL = ModelName("m")
@@ -35,7 +37,35 @@ class Sources:
         ]
 
     def tree(self):
-        return {"path": "root", "children": []}
+        return node("root", node("root/<pool>"), kind="supervisor")
+
+    def runtime(self):
+        return RuntimeStatistics(
+            tasks=20,
+            runnable=1,
+            threads=3,
+            worker_threads=0,
+            worker_threads_limit=40,
+            waiting_for_thread=0,
+            loop_lag_s=0.0042,
+            loop_lag_max_s=0.1,
+        )
+
+
+def node(path, *children, kind="worker", **fields):
+    return Node(
+        **{
+            "path": ActorPath(path),
+            "kind": kind,
+            "state": "up",
+            "incarnation": 1,
+            "restarts": 0,
+            "last_exit": None,
+            "uptime_s": 5.0,
+            "children": children,
+            **fields,
+        }
+    )
 
 
 @pytest.fixture
@@ -83,7 +113,9 @@ async def test_slots_and_tree_are_json(get):
     assert (await get("/ops/slots")).json() == [
         {"slot": 0, "state": "decode", "request_id": "req_1", "tokens": 5, "age_s": 0.25}
     ]
-    assert (await get("/ops/tree")).json() == {"path": "root", "children": []}
+    tree = (await get("/ops/tree")).json()
+    assert (tree["path"], tree["kind"], tree["state"]) == ("root", "supervisor", "up")
+    assert [child["path"] for child in tree["children"]] == ["root/<pool>"]
     assert (await get("/ops/version")).json()["name"] == "antiphon"
 
 
@@ -169,3 +201,29 @@ def test_the_age_of_the_last_step_is_taken_when_somebody_looks():
 
     age = registry.get_sample_value("antiphon_engine_last_step_age_seconds", {"model_name": MODEL})
     assert age == 3.5
+
+
+async def test_the_page_for_people_shows_the_tree_the_slots_and_the_loop(get):
+    reply = await get("/ops")
+
+    assert reply.status_code == 200
+    assert reply.headers["content-type"].startswith("text/html")
+    assert 'http-equiv="refresh"' in reply.text
+    assert "20 tasks" in reply.text
+    assert "4.2 ms" in reply.text
+    assert "└─ " in reply.text
+    assert "decode" in reply.text
+
+
+async def test_the_page_escapes_what_it_shows(get, sources):
+    sources.reasons.append("<script>alert(1)</script>")
+
+    text = (await get("/ops")).text
+
+    assert "<script>" not in text
+    assert "&lt;pool&gt;" in text
+    assert "not ready" in text
+
+
+async def test_the_event_loop_is_told_as_json(get):
+    assert (await get("/ops/runtime")).json()["loop_lag_s"] == 0.0042

@@ -1,5 +1,6 @@
-"""The operations pages: health, metrics, the tree and the slots. They never ask an actor: every
-source they are given is a snapshot, so that they answer when everything else hangs."""
+"""The operations pages: health, metrics, the tree, the slots and the event loop, as JSON and as one
+page for people. They never ask an actor: every source they are given is a snapshot, so that they
+answer when everything else hangs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +15,17 @@ from quart_trio.wrappers import TrioResponse
 
 from antiphon import __version__
 from antiphon.http.boundary import BoundedApp
+from antiphon.http.ops.page import render_page
 from antiphon.ids import RequestId, SlotIndex
 from antiphon.ports import Telemetry
 from antiphon.settings import HttpSettings
+from antiphon.supervision.runtime import RuntimeStatistics
+from antiphon.supervision.tree import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotView:
-    """One decode slot as operators see it; `age_s` is the time in its present state."""
+    """One decode slot as operators see it; `age_s` is the time since it was granted, 0 if free."""
 
     slot: SlotIndex
     state: Literal["free", "prefill", "decode", "releasing"]
@@ -38,8 +42,9 @@ class OpsSources(Protocol):
 
     def slots(self) -> Sequence[SlotView]: ...
 
-    def tree(self) -> object:
-        """The supervision tree as dataclasses, msgspec structs, dicts and lists."""
+    def tree(self) -> Node: ...
+
+    def runtime(self) -> RuntimeStatistics: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class _OpsRoutes:
             "/health/live": self.live,
             "/health/ready": self.ready,
             "/metrics": self.metrics,
+            "/ops": self.page,
+            "/ops/runtime": self.runtime,
             "/ops/tree": self.tree,
             "/ops/slots": self.slots,
             "/ops/version": self.version,
@@ -74,6 +81,22 @@ class _OpsRoutes:
         """Prometheus text or OpenMetrics, as the scraper accepts."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return TrioResponse(encode(self.registry), content_type=content_type)
+
+    async def page(self) -> TrioResponse:
+        """For people; it loads itself again."""
+        html = render_page(
+            self.sources.tree(),
+            self.sources.slots(),
+            self.sources.runtime(),
+            not_ready=self.sources.not_ready(),
+            version=__version__,
+        )
+        return TrioResponse(
+            html, content_type="text/html; charset=utf-8", headers={"cache-control": "no-store"}
+        )
+
+    async def runtime(self) -> TrioResponse:
+        return _json(self.sources.runtime())
 
     async def tree(self) -> TrioResponse:
         return _json(self.sources.tree())
