@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench chaos load lock clean
+.PHONY: help setup serve setup-dev model check test bench chaos chaos-live load lock clean
 .NOTPARALLEL:
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make bench   throughput and latency against the bare engine"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
+	@echo "make chaos-live   the real server under load and attack (SECONDS=180)"
 	@echo "make load    a minute of chat users against a running server (HOST=...)"
 	@echo "make lock    both lock files anew"
 	@echo "make clean   everything that can be made again, but no model"
@@ -44,11 +45,16 @@ test: check model
 
 bench: setup-dev model
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.actors
 
 SEEDS ?= 50
 MINUTES ?= 10
 chaos: setup-dev
 	$(BIN)/python -m chaos --seeds $(SEEDS) --minutes $(MINUTES)
+
+SECONDS ?= 180
+chaos-live: setup-dev model
+	$(BIN)/python -m chaos.live --seconds $(SECONDS)
 
 HOST ?= http://127.0.0.1:8000
 load: setup-dev

@@ -28,12 +28,14 @@ from antiphon.engine.models import PreparedModel
 from antiphon.engine.process import HostLauncher
 from antiphon.http.app import make_api_app
 from antiphon.http.ops.app import SlotView, make_ops_app
+from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.http.server import serve_http
-from antiphon.ids import ModelName, SlotIndex
+from antiphon.ids import ActorPath, ModelName, SlotIndex
 from antiphon.ports import EngineLauncher, ModelCard, Telemetry
 from antiphon.settings import HttpSettings, Settings
 from antiphon.supervision.context import ChildContext
+from antiphon.supervision.operator import Operator
 from antiphon.supervision.root import Outcome, run_tree
 from antiphon.supervision.runtime import (
     LoopLag,
@@ -53,6 +55,11 @@ _DRIVER_MAILBOX = 4096
 """A Begin and an Abort for each slot, many times over: the scheduler never waits for the driver."""
 _SCHEDULER_MAILBOX = 1024
 """Turns that may arrive while an engine is being restarted."""
+
+_UNTOUCHABLE = {
+    ActorPath("root/http:ops"): "it is the listener that would have to answer",
+    ActorPath("root/watchman"): "its stop is the drain of the whole server, for good",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +180,12 @@ class Server:
         """Ops comes first, so that health answers while the model loads and while streams drain."""
         settings = self._settings
         api = make_api_app(self.directory, settings.http, settings.generation, self.telemetry)
-        ops = make_ops_app(_Sources(self), settings.http, self.registry, self.telemetry)
+        commands = OpsCommands(
+            operator=Operator(lambda: self.tree, _UNTOUCHABLE),
+            token=settings.ops_token,
+            deadline_s=self._command_s,
+        )
+        ops = make_ops_app(_Sources(self), settings.http, self.registry, self.telemetry, commands)
         pools = Supervisor(
             SupervisorSpec(intensity=2, period_s=60.0),
             [self._engine_pool().child(f"pool:{self.name.replace('/', ':')}")],
@@ -198,6 +210,11 @@ class Server:
     @property
     def _boot_s(self) -> float:
         return self._settings.engine.start_timeout_s + 10.0
+
+    @property
+    def _command_s(self) -> float:
+        """Longer than the slowest child, the driver, takes to stop and to start again."""
+        return self._settings.engine.stop_grace_s + _REAP_S + self._boot_s
 
     def _engine_pool(self) -> Supervisor:
         """Driver first: a scheduler's leases mean nothing once its driver has been restarted."""

@@ -3,7 +3,9 @@
 Each command imports what it needs when it runs: `antiphon --version` must not load a server.
 """
 
+import functools
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -17,7 +19,7 @@ import click
 from antiphon import __version__
 from antiphon.errors import AntiphonError, ModelError, SettingsError
 from antiphon.logs import configure_logging, writes_json
-from antiphon.settings import Settings, load_settings
+from antiphon.settings import Settings, load_settings, parse_bind
 
 
 class _OneLineErrors(click.Group):
@@ -117,6 +119,32 @@ def check(ctx: click.Context, config: Path | None) -> None:
     for finding in findings:
         click.echo(f"{finding.verdict.value:7} {finding.subject}: {finding.fact}")
     ctx.exit(1 if any(finding.verdict is Verdict.MISSING for finding in findings) else 0)
+
+
+@main.command()
+@_config_option
+@click.option("--ops", metavar="HOST:PORT", help="The operations listener; else that of settings.")
+@click.option("--every", type=click.FloatRange(min=0.1), default=1.0, help="Seconds between looks.")
+@click.option("--once", is_flag=True, help="Print what there is now, and end.")
+@click.pass_obj
+def top(outer: Path | None, config: Path | None, ops: str | None, every: float, once: bool) -> None:
+    """Show a running server: its tree, its slots, its event loop. Ctrl-C ends it; status 1 when
+    nothing answers at first."""
+    from antiphon.top import UNBOUNDED, draw, fetch, watch
+
+    key, value = ("--ops", ops) if ops else ("ops_bind", _quietly(config or outer).ops_bind)
+    address = parse_bind(key, value)
+    if once or not sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
+        click.echo("\n".join(draw(fetch(address), width, UNBOUNDED)))
+        return
+    signal.signal(signal.SIGTERM, _leave)
+    watch(
+        address,
+        every,
+        write=functools.partial(click.echo, nl=False),
+        size=shutil.get_terminal_size,
+    )
 
 
 def _quietly(config: Path | None) -> Settings:

@@ -8,10 +8,12 @@ AntiphonError
 │   ├─ ModelFetchFailed       the package index did not deliver
 │   ├─ ModelStoreFailed       the disk under the model store refused
 │   └─ ModelUnsupported       found, but not something this engine can prepare
+├─ OpsUnreachable             no operations listener answers at an address
 ├─ SupervisionError
 │   ├─ SpecError              a child or supervisor specification contradicts itself
 │   ├─ StartFailed            a child did not become ready at boot
 │   ├─ AlreadyPresent         a child of that id exists
+│   ├─ CommandRefused         an operator may not stop or restart that child
 │   ├─ MaxChildren            a dynamic supervisor is full
 │   └─ IntensityExceeded      a supervisor gave up restarting
 ├─ ActorError
@@ -125,6 +127,15 @@ class ModelUnsupported(ModelError):
     sentence: ClassVar[str] = "cannot use model {reference!r}: {reason}"
 
 
+@dataclass(eq=False)
+class OpsUnreachable(AntiphonError):
+    """Raised to those who look at a server from outside."""
+
+    address: str
+    reason: str
+    sentence: ClassVar[str] = "no answer from {address}: {reason}"
+
+
 class SupervisionError(AntiphonError):
     """The supervision tree refuses or gives up."""
 
@@ -156,6 +167,16 @@ class AlreadyPresent(SupervisionError):
     path: ActorPath
 
     sentence: ClassVar[str] = "{path} is already present"
+
+
+@dataclass(eq=False)
+class CommandRefused(SupervisionError):
+    """An operator's command would do harm that its name doesn't tell."""
+
+    path: ActorPath
+    reason: str
+
+    sentence: ClassVar[str] = "{path} takes no commands: {reason}"
 
 
 @dataclass(eq=False)

@@ -49,6 +49,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | connection_crashed       | http        | a defect in one connection; the others go on            |
 | slow_reader_dropped      | http        | a client took nothing for the write timeout             |
 | accept_paused            | http        | out of file descriptors; accepting again shortly        |
+| operator_command         | http        | an operator stopped, started or restarted a child       |
 | server_ready             | app         | the tree is up: addresses, model                        |
 | banner_unread            | app         | nobody reads standard output; serving goes on           |
 | server_failed            | app         | the tree gave up or did not start                       |

@@ -96,6 +96,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     bind: str = "127.0.0.1:8000"
     ops_bind: str = "127.0.0.1:8001"
+    ops_token: str | None = None
+    """What operator commands must carry as a bearer token; without one they are all refused."""
     data_dir: Path = Path("~/.local/share/antiphon")
     model: str = "smollm2-135m-instruct"
     """A catalogue name, or a path to a GGUF file, an OpenVINO IR folder or a Hugging Face
@@ -111,6 +113,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     generation: GenerationSettings = GenerationSettings()
     http: HttpSettings = HttpSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
+
+    def __repr__(self) -> str:
+        """Without the token, which must not end in a log or a traceback."""
+        shown = (
+            f"{name}={getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if name != "ops_token"
+        )
+        return f"Settings({', '.join(shown)})"
 
 
 def load_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
@@ -229,6 +240,8 @@ def _check(settings: Settings) -> None:
     for key, value in (("model", settings.model), ("model_name", settings.model_name)):
         if value is not None and not value.strip():
             raise SettingsError(key, "must not be empty")
+    if settings.ops_token is not None:
+        _check_token(settings.ops_token)
     if settings.engine.step_tokens < settings.engine.slots:
         # Each running stream takes one token of a step, so some would wait for ever.
         raise SettingsError("engine.step_tokens", "must be at least engine.slots")
@@ -236,6 +249,14 @@ def _check(settings: Settings) -> None:
         raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
     if settings.shutdown.drain_s >= settings.shutdown.budget_s:
         raise SettingsError("shutdown.drain_s", "must be less than shutdown.budget_s")
+
+
+def _check_token(token: str) -> None:
+    """Its text is never part of the problem."""
+    if len(token) < _SHORTEST_TOKEN:
+        raise SettingsError("ops_token", f"must have at least {_SHORTEST_TOKEN} characters")
+    if not all("!" <= character <= "~" for character in token):
+        raise SettingsError("ops_token", "must be visible ASCII without spaces, as a header is")
 
 
 def _check_number(key: str, value: float) -> None:
@@ -273,6 +294,7 @@ _TRUTHS = {"true": True, "1": True, "yes": True, "on": True} | {
     "off": False,
 }
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+_SHORTEST_TOKEN = 16
 _MAY_BE_ZERO = frozenset({"engine.threads"})
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
 _LARGEST = 10**12

@@ -32,6 +32,7 @@ def _other(name, default):
                 "log_level": "debug",
                 "log_format": "json",
                 "kv_precision": "f16",
+                "ops_token": "a-secret-of-24-letters-or",
             }.get(name, "another")
 
 
@@ -234,3 +235,36 @@ def test_a_file_that_is_missing_a_folder_or_not_toml_is_one_line(tmp_path):
     assert "not TOML" in _refused(file=_toml(tmp_path, "a = ")).problem
     (tmp_path / "antiphon.toml").write_bytes(b"\xff\xfe")
     assert "not TOML" in _refused(file=tmp_path / "antiphon.toml").problem
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        ("fifteen-letters", "at least 16"),
+        ("sixteen letters!!", "visible ASCII"),
+        ("sixteen-letters-é", "visible ASCII"),
+        ("sixteen-letters-\n", "visible ASCII"),
+    ],
+)
+def test_a_short_or_unsendable_operator_token_is_refused_and_not_shown(token, problem):
+    refusal = _refused({"ANTIPHON_OPS_TOKEN": token})
+
+    assert refusal.key == "ops_token"
+    assert problem in str(refusal)
+    assert token.strip() not in str(refusal)
+
+
+def test_an_operator_token_is_never_part_of_the_settings_text(tmp_path):
+    secret = "sixteen-letters-"
+    settings = load_settings(_toml(tmp_path, f'ops_token = "{secret}"'), {})
+
+    assert settings.ops_token == secret
+    assert secret not in f"{settings} {settings!r}"
+    assert "ops_bind" in repr(settings)
+
+
+def test_an_operator_token_of_the_wrong_type_is_not_shown(tmp_path):
+    refusal = _refused(file=_toml(tmp_path, "ops_token = 1234567890123456789"))
+
+    assert refusal.key == "ops_token"
+    assert "1234567890123456789" not in str(refusal)

@@ -160,6 +160,8 @@ def start_host(
         pass_fds=(connection.fileno(),),
         # Its own session: Ctrl-C goes to the whole terminal group, and stopping is ours to order.
         start_new_session=True,
+        # All it needs to know is in its configuration; the server's secrets are none of it.
+        env={key: value for key, value in os.environ.items() if not key.startswith("ANTIPHON_")},
     )
     assert process.stderr is not None
     return process, process.stderr

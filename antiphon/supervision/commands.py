@@ -1,4 +1,5 @@
-"""The commands of a supervisor, as rules of the core: start, terminate, restart and delete a child.
+"""The commands of a supervisor, as rules of the core: start, terminate, restart, recycle and delete
+a child.
 
 Served in every mode and whatever the children do; each is answered exactly once.
 """
@@ -9,10 +10,13 @@ from antiphon.errors import (
     AntiphonError,
     MaxChildren,
     NoActor,
+    SpecError,
     StartFailed,
 )
 from antiphon.ids import ActorPath
+from antiphon.supervision import order
 from antiphon.supervision.exits import Stopped
+from antiphon.supervision.spec import Restart
 from antiphon.supervision.state import (
     LEAVING,
     LIVE,
@@ -22,6 +26,7 @@ from antiphon.supervision.state import (
     Mode,
     Origin,
     Phase,
+    RecycleChild,
     RestartChild,
     StartChild,
     State,
@@ -79,6 +84,32 @@ def revive(turn: Turn, event: RestartChild) -> None:
         failures=0,
         start_tokens=(*child.start_tokens, event.token),
     )
+
+
+def recycle(turn: Turn, event: RecycleChild) -> None:
+    """As if it had failed, so that its siblings stay consistent with it, but it is told to stop and
+    nothing counts: neither its window nor its row of failures."""
+    child = _find(turn, event.id, event.token)
+    if child is None:
+        return
+    if child.spec.restart is Restart.TEMPORARY:
+        refused = SpecError(f"child {event.id!r}", "a temporary child is not restarted")
+        turn.answer((event.token,), refused)
+        return
+    is_resting = not child.wanted and child.phase is Phase.DOWN
+    if child.phase is Phase.STUCK or not (child.wanted or is_resting):
+        turn.answer((event.token,), AlreadyPresent(turn.path_of(child)))
+        return
+    child = turn.put(
+        child, wanted=True, failures=0, start_tokens=(*child.start_tokens, event.token)
+    )
+    if is_resting:
+        order.take_along(turn, turn.put(child, origin=Origin.REVIVED))
+    elif child.phase in LIVE:
+        order.take_along(turn, turn.put(child, bounce=True))
+    elif child.phase is Phase.WAITING:
+        # Its siblings have been taken along already.
+        turn.put(child, phase=Phase.DOWN, due=None, attempt=False)
 
 
 def delete(turn: Turn, event: DeleteChild) -> None:

@@ -49,6 +49,7 @@ from antiphon.supervision.state import (
     Origin,
     Phase,
     Ready,
+    RecycleChild,
     RestartChild,
     StartChild,
     State,
@@ -95,6 +96,9 @@ def step(state: State, event: Event, now: float) -> tuple[State, tuple[Effect, .
         case RestartChild():
             touched = event.id
             commands.revive(turn, event)
+        case RecycleChild():
+            touched = event.id
+            commands.recycle(turn, event)
         case DeleteChild():
             touched = event.id
             commands.delete(turn, event)
@@ -224,11 +228,13 @@ def _over(turn: Turn, child: Child, exit: Exit, *, draw: float) -> None:
         turn.rest(child)
     elif bounced:
         if child.spec.restart is Restart.TEMPORARY:
+            turn.answer(child.start_tokens, StartFailed(path, "it had to go with a sibling"))
             turn.drop(child)
     elif unready and child.origin is not Origin.PROVEN:
         _not_started(turn, child, exit)
     elif isinstance(exit, Ignored):
-        turn.rest(child)
+        turn.answer(child.start_tokens, exit)
+        turn.rest(turn.put(child, start_tokens=()))
     elif child.spec.restart is Restart.PERMANENT or (
         child.spec.restart is Restart.TRANSIENT and is_abnormal(exit)
     ):
@@ -292,9 +298,4 @@ def _restart(turn: Turn, child: Child, draw: float) -> None:
     turn.say(RestartScheduled(path=turn.path_of(child), delay_s=delay, in_row=failures))
     if delay > 0:
         turn.arm(child)
-    for sibling in order.bystanders(turn, child):
-        if sibling.phase in LIVE:
-            turn.put(sibling, bounce=True)
-        elif sibling.phase is Phase.WAITING:
-            # The group's restart takes the place of its own.
-            turn.put(sibling, phase=Phase.DOWN, due=None, attempt=False)
+    order.take_along(turn, child)

@@ -110,6 +110,16 @@ def bystanders(turn: Turn, child: Child) -> tuple[Child, ...]:
             assert_never(turn.spec.strategy)
 
 
+def take_along(turn: Turn, child: Child) -> None:
+    """Have the bystanders stopped, and started again once the child has been."""
+    for sibling in bystanders(turn, child):
+        if sibling.phase in LIVE:
+            turn.put(sibling, bounce=True)
+        elif sibling.phase is Phase.WAITING:
+            # The group's restart takes the place of its own.
+            turn.put(sibling, phase=Phase.DOWN, due=None, attempt=False)
+
+
 def child_stuck_paths(turn: Turn, child: Child) -> tuple[str, ...]:
     """Who below or at this child ignores its cancellation."""
     paths = getattr(child.last_exit, "paths", ())

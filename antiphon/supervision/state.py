@@ -194,6 +194,14 @@ class RestartChild:
 
 
 @dataclass(frozen=True, slots=True)
+class RecycleChild:
+    """Stop it, with whoever its strategy takes along, and start them again; or start it if down."""
+
+    id: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteChild:
     id: str
     token: int
@@ -208,6 +216,7 @@ Event = (
     | StartChild
     | TerminateChild
     | RestartChild
+    | RecycleChild
     | DeleteChild
 )
 

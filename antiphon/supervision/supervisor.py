@@ -191,6 +191,14 @@ class Supervisor:
         self._refuse_deadlock(id)
         return not isinstance(await self._command(partial(s.RestartChild, id)), Ignored)
 
+    async def recycle_child(self, id: str) -> bool:
+        """Stop a child and start it again, with the siblings its strategy takes along; start one
+        that is down. False if it declined. Nothing counts in the window. Raises NoActor,
+        AlreadyPresent (it is being stopped), StartFailed, SpecError (temporary), ActorStopped,
+        WouldDeadlock."""
+        self._refuse_deadlock(id)
+        return not isinstance(await self._command(partial(s.RecycleChild, id)), Ignored)
+
     async def delete_child(self, id: str) -> None:
         """Forget a child that is down. Raises what restart_child raises."""
         self._refuse_deadlock(id)
@@ -199,6 +207,12 @@ class Supervisor:
     def which_children(self) -> tuple[tuple[str, s.Phase], ...]:
         """Ids and phases, in start order."""
         return tuple((id, child.phase) for id, child in self._state.children.items())
+
+    def supervisor_below(self, id: str) -> "Supervisor | None":
+        """The child of that id, if it is a supervisor."""
+        child = self._state.children.get(id)
+        below = None if child is None else child.spec.lifecycle
+        return below if isinstance(below, Supervisor) else None
 
     def count_children(self) -> int:
         """All children it has, running or not."""

@@ -69,3 +69,14 @@ class Node:
     period_s: float | None = None
     counts: ChildCounts | None = None
     children: tuple["Node", ...] = ()
+
+
+def node_at(tree: Node, path: str) -> Node | None:
+    """The node of that path in the tree."""
+    while tree.path != path:
+        on_the_way = (child for child in tree.children if f"{path}/".startswith(f"{child.path}/"))
+        child = next(on_the_way, None)
+        if child is None:
+            return None
+        tree = child
+    return tree

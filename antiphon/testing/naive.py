@@ -88,7 +88,13 @@ class Naive:
                     self.run_out(kid)
             case s.StopOrdered(deadline=deadline, leaving=leaving):
                 self.end("OrderedStop", leaving, deadline)
-            case s.StartChild() | s.TerminateChild() | s.RestartChild() | s.DeleteChild():
+            case (
+                s.StartChild()
+                | s.TerminateChild()
+                | s.RestartChild()
+                | s.RecycleChild()
+                | s.DeleteChild()
+            ):
                 self.command(event)
         while self.mode != "over" and self.move():
             pass
@@ -197,10 +203,12 @@ class Naive:
             self.rest(kid)
         elif redone:
             if kid.temporary():
+                self.answer(kid.starters, "StartFailed")
                 self.forget(kid)
         elif not was_ready and kid.asked:
             self.not_started(kid, exit)
         elif isinstance(exit, Ignored):
+            self.answer(kid.starters, "Ignored")
             self.rest(kid)
         elif kid.spec.restart is Restart.PERMANENT or (crashed and not kid.temporary()):
             self.plan(kid, draw)
@@ -255,6 +263,28 @@ class Naive:
                 delay = min(backoff.max_s, delay * 2)
             delay = max(0.0, min(backoff.max_s, delay * (1 + backoff.jitter * draw)))
         kid.state, kid.timer, kid.counted = "waiting", self.now + delay, True
+        self.drag_along(kid)
+
+    def recycle(self, kid: Kid, token: int) -> None:
+        if kid.temporary():
+            self.answer([token], "SpecError")
+            return
+        idle = kid.state == "down" and not kid.wanted
+        if kid.state == "stuck" or (not kid.wanted and not idle):
+            self.answer([token], "AlreadyPresent")
+            return
+        kid.starters.append(token)
+        kid.wanted, kid.row = True, 0
+        if idle:
+            kid.asked = "revive"
+        if kid.state in HERE:
+            kid.redo = True
+        if kid.state in HERE or idle:
+            self.drag_along(kid)
+        if kid.state == "waiting":
+            kid.state, kid.timer, kid.counted = "down", None, False
+
+    def drag_along(self, kid: Kid) -> None:
         order = list(self.kids.values())
         if self.spec.strategy is Strategy.ONE_FOR_ONE:
             order = []
@@ -293,7 +323,8 @@ class Naive:
                 self.told.append(("stop", kid.spec.id, due, self.for_good(kid)))
 
     def command(
-        self, event: s.StartChild | s.TerminateChild | s.RestartChild | s.DeleteChild
+        self,
+        event: s.StartChild | s.TerminateChild | s.RestartChild | s.RecycleChild | s.DeleteChild,
     ) -> None:
         id = event.spec.id if isinstance(event, s.StartChild) else event.id
         tokens = [] if event.token is None else [event.token]
@@ -320,6 +351,8 @@ class Naive:
                 self.answer(tokens, kid.last or "Stopped")
                 if kid.state != "stuck":
                     self.rest(kid)
+        elif isinstance(event, s.RecycleChild):
+            self.recycle(kid, event.token)
         elif kid.wanted or kid.state != "down":
             self.answer(tokens, "AlreadyPresent")
         elif isinstance(event, s.RestartChild):

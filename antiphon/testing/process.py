@@ -48,6 +48,18 @@ class ServerProcess:
         finally:
             connection.close()
 
+    def command(self, name: str, path: str, token: str) -> tuple[int, dict[str, Any]]:
+        """One operator command: status and body."""
+        connection = http.client.HTTPConnection(*self.ops, timeout=60)
+        try:
+            body = json.dumps({"path": path})
+            headers = {"authorization": f"Bearer {token}"}
+            connection.request("POST", f"/ops/{name}", body, headers)
+            reply = connection.getresponse()
+            return reply.status, json.loads(reply.read())
+        finally:
+            connection.close()
+
     def slots(self) -> list[dict[str, Any]]:
         slots: list[dict[str, Any]] = json.loads(self.get("/ops/slots")[1])
         return slots

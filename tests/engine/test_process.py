@@ -229,3 +229,15 @@ async def test_a_host_without_a_model_says_why_it_does_not_start(tmp_path: Path)
                 await link.receive()
     finally:
         await link.aclose(grace_s=1)
+
+
+async def test_a_host_does_not_inherit_the_servers_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ANTIPHON_OPS_TOKEN", "a-secret-of-the-server")
+
+    async with running(tmp_path) as link:
+        environment = Path(f"/proc/{link.pid}/environ").read_bytes()
+
+    assert b"PATH=" in environment
+    assert b"a-secret-of-the-server" not in environment

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from antiphon.events import CancelCause
 from antiphon.http.ops.app import SlotView, make_ops_app
+from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
 from antiphon.settings import HttpSettings
@@ -52,6 +53,13 @@ class Sources:
         )
 
 
+class NoOperator:
+    async def restart(self, path):
+        raise AssertionError
+
+    stop = start = restart
+
+
 def node(path, *children, kind="worker", **fields):
     return Node(
         **{
@@ -85,7 +93,8 @@ def metrics(registry):
 
 @pytest.fixture
 async def get(sources, registry, metrics):
-    app = make_ops_app(sources, HttpSettings(), registry, metrics)
+    commands = OpsCommands(operator=NoOperator(), token=None, deadline_s=1.0)
+    app = make_ops_app(sources, HttpSettings(), registry, metrics, commands)
     async with (
         serving(app, HttpSettings()) as server,
         httpx.AsyncClient(base_url=server.url) as client,

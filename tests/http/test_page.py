@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.http.ops.page import format_age, rows
+from antiphon.http.ops.outline import format_age, rows
 from antiphon.ids import ActorPath
 from antiphon.supervision.tree import Node
 

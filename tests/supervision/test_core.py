@@ -71,6 +71,7 @@ moves = st.lists(
         st.tuples(st.just("add"), st.sampled_from(IDS)),
         st.tuples(st.just("terminate"), st.sampled_from(IDS)),
         st.tuples(st.just("revive"), st.sampled_from(IDS)),
+        st.tuples(st.just("recycle"), st.sampled_from(IDS)),
         st.tuples(st.just("delete"), st.sampled_from(IDS)),
         st.tuples(st.just("stop"), st.sampled_from([math.inf, 10.0])),
     ),
@@ -196,6 +197,8 @@ class World:
                 self.send(s.TerminateChild(id, self.token()))
             case ("revive", str(id)):
                 self.send(s.RestartChild(id, self.token()))
+            case ("recycle", str(id)):
+                self.send(s.RecycleChild(id, self.token()))
             case ("delete", str(id)):
                 self.send(s.DeleteChild(id, self.token()))
             case ("stop", float(patience)):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from antiphon.ids import ActorPath
-from antiphon.supervision import core, order, turn
+from antiphon.supervision import commands, core, order, turn
 from antiphon.supervision import state as s
 from antiphon.supervision.exits import (
     Crashed,
@@ -108,10 +108,11 @@ ordinary = [
     st.tuples(st.just("heed"), index, draw),
     st.tuples(st.just("time"), st.sampled_from([0.25, 0.5, 1.0, 3.0, 5.0, 40.0])),
 ]
-commands = [
+orders = [
     st.tuples(st.sampled_from(["add", "terminate", "revive", "delete"]), st.sampled_from(IDS)),
     st.tuples(st.just("stale"), st.sampled_from(IDS)),
 ]
+renewals = [st.tuples(st.just("recycle"), index)]
 drastic = [
     st.tuples(st.just("end"), index, st.sampled_from([Interrupted("I"), Stuck()]), draw),
     st.tuples(st.just("stop"), st.sampled_from([math.inf, 10.0, 1.0, 0.0]), st.booleans()),
@@ -121,8 +122,9 @@ plays = [
     st.lists(st.one_of(*kinds), min_size=MOVES, max_size=MOVES)
     for kinds in (
         ordinary,
-        [*ordinary, *ordinary, *commands],
-        [*ordinary, *ordinary, *commands, *drastic],
+        [*ordinary, *ordinary, *orders],
+        [*ordinary, *orders, *renewals],
+        [*ordinary, *ordinary, *orders, *renewals, *drastic],
     )
 ]
 
@@ -192,6 +194,8 @@ class Pair:
                 self.send(s.TerminateChild(id, next(self.tokens)))
             case ("revive", id):
                 self.send(s.RestartChild(id, next(self.tokens)))
+            case ("recycle", index) if id := self.pick(index, *(phase.value for phase in s.Phase)):
+                self.send(s.RecycleChild(id, next(self.tokens)))
             case ("delete", id):
                 self.send(s.DeleteChild(id, next(self.tokens)))
             case ("stale", id) if kid := self.naive.kids.get(id):
@@ -326,6 +330,19 @@ def a_stable_run_does_not_end_the_row(patch: pytest.MonkeyPatch) -> None:
         return put(self, child, **changes)
 
     patch.setattr(turn.Turn, "put", grudging)
+
+
+@broken
+def a_restart_on_command_counts(patch: pytest.MonkeyPatch) -> None:
+    recycle = commands.recycle
+
+    def counted(turn, event) -> None:
+        recycle(turn, event)
+        child = turn.children.get(event.id)
+        if child is not None and child.bounce:
+            turn.put(child, attempt=True)
+
+    patch.setattr(commands, "recycle", counted)
 
 
 @broken

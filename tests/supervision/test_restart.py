@@ -5,6 +5,7 @@ import pytest
 import trio
 import trio.testing
 
+from antiphon.errors import StartFailed
 from antiphon.supervision.exits import Crashed, Interrupted, Stopped
 from antiphon.supervision.reports import (
     ChildExited,
@@ -522,3 +523,21 @@ async def test_commands_are_served_while_a_child_fails_to_start_again_and_again(
         await supervisor.terminate_child("a")
 
     assert supervisor.count_children() == 1
+
+
+async def test_whoever_starts_a_temporary_child_hears_that_a_sibling_took_it_along(
+    nursery, autojump_clock
+) -> None:
+    _, (a, b) = puppets("ab")
+    supervisor = Supervisor(REST, [a.spec()])
+    await Tree(supervisor).begin(nursery)
+    b.init = asleep
+
+    async def fell_a_sibling() -> None:
+        await quiet()
+        a.crash()
+
+    nursery.start_soon(fell_a_sibling)
+
+    with trio.fail_after(1.0), pytest.raises(StartFailed):
+        await supervisor.start_child(b.spec(restart=Restart.TEMPORARY))

@@ -1,6 +1,6 @@
 """The operations pages: health, metrics, the tree, the slots and the event loop, as JSON and as one
 page for people. They never ask an actor: every source they are given is a snapshot, so that they
-answer when everything else hangs."""
+answer when everything else hangs. Commands are in `commands`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,15 @@ from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import __version__
+from antiphon.errors import NoActor
 from antiphon.http.boundary import BoundedApp
+from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
 from antiphon.http.ops.page import render_page
-from antiphon.ids import RequestId, SlotIndex
+from antiphon.ids import ActorPath, RequestId, SlotIndex
 from antiphon.ports import Telemetry
 from antiphon.settings import HttpSettings
 from antiphon.supervision.runtime import RuntimeStatistics
-from antiphon.supervision.tree import Node
+from antiphon.supervision.tree import Node, node_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class _OpsRoutes:
         }
         for path, page in pages.items():
             app.add_url_rule(path, view_func=page, endpoint=path)
+        app.add_url_rule("/ops/tree/<path:path>", view_func=self.subtree, endpoint="subtree")
 
     async def live(self) -> TrioResponse:
         """The event loop turns, or this would not be read."""
@@ -101,6 +104,13 @@ class _OpsRoutes:
     async def tree(self) -> TrioResponse:
         return _json(self.sources.tree())
 
+    async def subtree(self, path: str) -> TrioResponse:
+        """One child, with its children."""
+        node = node_at(self.sources.tree(), path)
+        if node is None:
+            return command_error(NoActor(ActorPath(path)))
+        return _json(node)
+
     async def slots(self) -> TrioResponse:
         return _json([*self.sources.slots()])
 
@@ -113,10 +123,12 @@ def make_ops_app(
     settings: HttpSettings,
     registry: CollectorRegistry,
     telemetry: Telemetry,
+    commands: OpsCommands,
 ) -> QuartTrio:
     """The application behind the operations listener."""
     app = BoundedApp(__name__, settings, telemetry, is_openai=False)
     _OpsRoutes(sources=sources, registry=registry).register(app)
+    CommandRoutes(commands=commands, tree=sources.tree).register(app)
     return app
 
 

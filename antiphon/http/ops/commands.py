@@ -1,0 +1,197 @@
+"""Operator commands over HTTP: restart, stop or start one child. Each needs the configured token,
+is bounded by a deadline, and leaves one line in the log."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+import msgspec
+import structlog
+import trio
+from quart import request
+from quart_trio import QuartTrio
+from quart_trio.wrappers import TrioResponse
+
+from antiphon.errors import (
+    ActorStopped,
+    AlreadyPresent,
+    AntiphonError,
+    CommandRefused,
+    NoActor,
+    SpecError,
+    StartFailed,
+    WouldDeadlock,
+)
+from antiphon.http.errors import ErrorReply, error_body
+from antiphon.http.exchange import current_exchange
+from antiphon.ids import ActorPath
+from antiphon.supervision.tree import Node, node_at
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_PATH = 512
+
+
+class TreeOperator(Protocol):
+    """Who carries the commands out; each returns when it is done."""
+
+    async def restart(self, path: ActorPath) -> None: ...
+
+    async def stop(self, path: ActorPath) -> None: ...
+
+    async def start(self, path: ActorPath) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpsCommands:
+    """`token` is what a command must carry; without one every command is refused. `deadline_s` is
+    how long an answer may take: longer than the slowest child takes to stop and to start."""
+
+    operator: TreeOperator
+    token: str | None = field(repr=False)
+    deadline_s: float
+
+
+class _Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: Annotated[ActorPath, msgspec.Meta(min_length=1, max_length=_LONGEST_PATH)]
+
+
+class _Done(msgspec.Struct, frozen=True, kw_only=True):
+    """`child` is the node afterwards; None if the child has been forgotten."""
+
+    command: str
+    path: ActorPath
+    duration_s: float
+    child: Node | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRoutes:
+    commands: OpsCommands
+    tree: Callable[[], Node]
+
+    def register(self, app: QuartTrio) -> None:
+        for name, view in (("restart", self.restart), ("stop", self.stop), ("start", self.start)):
+            url = f"/ops/{name}"
+            app.add_url_rule(url, view_func=view, endpoint=url, methods=["POST"])
+
+    async def restart(self) -> TrioResponse:
+        return await self._serve("restart", self.commands.operator.restart)
+
+    async def stop(self) -> TrioResponse:
+        return await self._serve("stop", self.commands.operator.stop)
+
+    async def start(self) -> TrioResponse:
+        return await self._serve("start", self.commands.operator.start)
+
+    async def _serve(
+        self, command: str, carry_out: Callable[[ActorPath], Awaitable[None]]
+    ) -> TrioResponse:
+        refused = self._unauthorized(request.headers.get("authorization", ""))
+        if refused is not None:
+            return _error(refused)
+        try:
+            path = msgspec.json.decode(await request.get_data(), type=_Target).path
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return _error(_reply(400, f"The body must be {{'path': …}}: {error}", "invalid_body"))
+        began = trio.current_time()
+        outcome = "unheard"  # the client left; the work goes on
+        try:
+            reply = await self._carry_out(command, path, carry_out)
+            outcome = "done" if reply is None else reply.code or "failed"
+        finally:
+            duration_s = round(trio.current_time() - began, 3)
+            log.info(
+                "operator_command",
+                command=command,
+                path=path,
+                outcome=outcome,
+                duration_s=duration_s,
+                request_id=current_exchange().request_id,
+            )
+        if reply is not None:
+            return _error(reply)
+        child = node_at(self.tree(), path)
+        done = _Done(command=command, path=path, duration_s=duration_s, child=child)
+        return _json(msgspec.json.encode(done), status=200)
+
+    async def _carry_out(
+        self, command: str, path: ActorPath, carry_out: Callable[[ActorPath], Awaitable[None]]
+    ) -> ErrorReply | None:
+        """None when it is done. Giving up the wait takes nothing back: the supervisor goes on."""
+        with trio.move_on_after(self.commands.deadline_s) as patience:
+            try:
+                await carry_out(path)
+            except AntiphonError as error:
+                return _described(error)
+        if not patience.cancelled_caught:
+            return None
+        node = node_at(self.tree(), path)
+        state = "gone" if node is None else node.state
+        message = (
+            f"{path} is {state} after {self.commands.deadline_s:g} s; the {command} goes on, and "
+            f"GET /ops/tree/{path} shows how far it is."
+        )
+        return _reply(504, message, "timed_out")
+
+    def _unauthorized(self, authorization: str) -> ErrorReply | None:
+        token = self.commands.token
+        if token is None:
+            message = (
+                "Operator commands are off. Set ops_token (ANTIPHON_OPS_TOKEN) to a secret of at "
+                "least 16 characters, and send it as a bearer token."
+            )
+            return _reply(403, message, "commands_disabled")
+        scheme, _, given = authorization.partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode(), token.encode())
+        if scheme.lower() == "bearer" and is_right:
+            return None
+        return _reply(401, "Send the operator token as a bearer token.", "invalid_token")
+
+
+def command_error(error: AntiphonError) -> TrioResponse:
+    """The answer to whoever named a child for which that can't be done."""
+    return _error(_described(error))
+
+
+def _described(error: AntiphonError) -> ErrorReply:
+    message = str(error)
+    match error:
+        case NoActor():
+            return _reply(404, message, "no_such_child")
+        case AlreadyPresent():
+            return _reply(409, f"{message}: it is not down, or on its way down", "already_present")
+        case CommandRefused():
+            return _reply(409, message, "refused")
+        case SpecError():
+            return _reply(409, message, "not_restartable")
+        case WouldDeadlock():
+            return _reply(409, message, "would_deadlock")
+        case ActorStopped():
+            return _reply(503, message, "supervisor_stopped")
+        case StartFailed():
+            return _reply(503, message, "start_failed")
+        case _:
+            raise error
+
+
+def _reply(status: int, message: str, code: str) -> ErrorReply:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return ErrorReply(status=status, message=message, type=kind, code=code)
+
+
+def _error(reply: ErrorReply) -> TrioResponse:
+    response = _json(error_body(reply), status=reply.status)
+    if reply.status == 401:
+        response.headers["www-authenticate"] = 'Bearer realm="antiphon operations"'
+    return response
+
+
+def _json(body: bytes, *, status: int) -> TrioResponse:
+    return TrioResponse(
+        body,
+        status=status,
+        headers={"cache-control": "no-store"},
+        content_type="application/json",
+    )
