@@ -63,7 +63,6 @@ class SettingsError(AntiphonError):
 
     key: str
     problem: str
-
     sentence: ClassVar[str] = "setting {key}: {problem}"
 
 
@@ -91,7 +90,6 @@ class ModelDamaged(ModelError):
     path: Path
     expected_sha256: str
     actual_sha256: str
-
     sentence: ClassVar[str] = (
         "{path} is damaged: SHA-256 {actual_sha256}, expected {expected_sha256}"
     )
@@ -103,7 +101,6 @@ class ModelFetchFailed(ModelError):
 
     reference: str
     reason: str
-
     sentence: ClassVar[str] = "cannot fetch model {reference!r}: {reason}"
 
 
@@ -113,7 +110,6 @@ class ModelStoreFailed(ModelError):
 
     folder: Path
     reason: str
-
     sentence: ClassVar[str] = "model store {folder}: {reason}"
 
 
@@ -123,7 +119,6 @@ class ModelUnsupported(ModelError):
 
     reference: str
     reason: str
-
     sentence: ClassVar[str] = "cannot use model {reference!r}: {reason}"
 
 
@@ -146,7 +141,6 @@ class SpecError(SupervisionError):
 
     subject: str
     problem: str
-
     sentence: ClassVar[str] = "{subject}: {problem}"
 
 
@@ -156,7 +150,6 @@ class StartFailed(SupervisionError):
 
     path: ActorPath
     reason: str
-
     sentence: ClassVar[str] = "{path} did not start: {reason}"
 
 
@@ -165,7 +158,6 @@ class AlreadyPresent(SupervisionError):
     """A child of that id exists, running or not."""
 
     path: ActorPath
-
     sentence: ClassVar[str] = "{path} is already present"
 
 
@@ -175,7 +167,6 @@ class CommandRefused(SupervisionError):
 
     path: ActorPath
     reason: str
-
     sentence: ClassVar[str] = "{path} takes no commands: {reason}"
 
 
@@ -185,7 +176,6 @@ class MaxChildren(SupervisionError):
 
     path: ActorPath
     limit: int
-
     sentence: ClassVar[str] = "{path} already has {limit} children"
 
 
@@ -197,7 +187,6 @@ class IntensityExceeded(SupervisionError):
     path: ActorPath
     restarts: int
     period_s: float
-
     sentence: ClassVar[str] = "{path} gave up after {restarts} restarts in {period_s:g} s"
 
 
@@ -211,7 +200,6 @@ class ActorCrashed(ActorError):
 
     path: ActorPath
     incarnation: int
-
     sentence: ClassVar[str] = "{path} crashed (incarnation {incarnation})"
 
 
@@ -220,7 +208,6 @@ class ActorStopped(ActorError):
     """The callee stopped; whoever still waited hears so at once."""
 
     path: ActorPath
-
     sentence: ClassVar[str] = "{path} stopped"
 
 
@@ -229,7 +216,6 @@ class NoActor(ActorError):
     """Nobody is registered under that path."""
 
     path: ActorPath
-
     sentence: ClassVar[str] = "no actor at {path}"
 
 
@@ -239,7 +225,6 @@ class MailboxFull(ActorError):
 
     path: ActorPath
     capacity: int
-
     sentence: ClassVar[str] = "mailbox of {path} is full ({capacity})"
 
 
@@ -249,7 +234,6 @@ class AskTimeout(ActorError):
 
     path: ActorPath
     waited_s: float
-
     sentence: ClassVar[str] = "{path} did not answer within {waited_s:g} s"
 
 
@@ -268,7 +252,6 @@ class WouldDeadlock(ActorError):
     """A child that is still starting called the supervisor that waits for it."""
 
     path: ActorPath
-
     sentence: ClassVar[str] = "{path} is waiting for the caller to start"
 
 
@@ -281,7 +264,6 @@ class HostStartFailed(EngineError):
     """The engine host ended or went silent before it reported Ready."""
 
     reason: str
-
     sentence: ClassVar[str] = "engine host did not start: {reason}"
 
 
@@ -290,7 +272,6 @@ class HostLost(EngineError):
     """The engine host died or hung; every generation it held is lost."""
 
     reason: str
-
     sentence: ClassVar[str] = "engine host lost: {reason}"
 
 
@@ -299,7 +280,6 @@ class HostProtocolError(EngineError):
     """The engine host sent a frame that the contract forbids; it is killed."""
 
     problem: str
-
     sentence: ClassVar[str] = "engine host broke the protocol: {problem}"
 
 
@@ -309,7 +289,6 @@ class GenerationFailed(EngineError):
 
     code: str
     detail: str
-
     sentence: ClassVar[str] = "generation failed ({code}): {detail}"
 
 
@@ -359,7 +338,6 @@ class ModelNotFound(RequestError):
     """The client named a model that this server doesn't serve."""
 
     model: str
-
     sentence: ClassVar[str] = (
         "The model `{model:.200}` does not exist or you do not have access to it."
     )
@@ -370,7 +348,6 @@ class PayloadTooLarge(RequestError):
     """The body is over the limit, in bytes."""
 
     limit: int
-
     sentence: ClassVar[str] = "The request body is larger than {limit} bytes."
 
 
@@ -380,7 +357,6 @@ class QueueFull(RequestError):
 
     reason: str
     retry_after_s: float
-
     sentence: ClassVar[str] = (
         "The server is overloaded ({reason}); try again in {retry_after_s:.1f} s."
     )
@@ -392,7 +368,6 @@ class QueueExpired(RequestError):
 
     waited_s: float
     retry_after_s: float
-
     sentence: ClassVar[str] = "No slot became free within {waited_s:.1f} s; try again later."
 
 
@@ -401,7 +376,6 @@ class EngineUnavailable(RequestError):
     """No engine host is ready; it is starting or being restarted."""
 
     retry_after_s: float
-
     sentence: ClassVar[str] = "The engine is starting; try again shortly."
 
 
@@ -410,7 +384,6 @@ class Draining(RequestError):
     """The server is stopping and takes no new work."""
 
     retry_after_s: float
-
     sentence: ClassVar[str] = "The server is shutting down."
 
 
@@ -419,5 +392,4 @@ class TurnInterrupted(RequestError):
     """The server ended an answer that had begun; what was delivered stands."""
 
     reason: str
-
     sentence: ClassVar[str] = "The answer was interrupted: {reason}."

@@ -237,7 +237,7 @@ async def test_a_host_does_not_inherit_the_servers_settings(
     monkeypatch.setenv("ANTIPHON_OPS_TOKEN", "a-secret-of-the-server")
 
     async with running(tmp_path) as link:
-        environment = Path(f"/proc/{link.pid}/environ").read_bytes()
+        environment = await trio.Path(f"/proc/{link.pid}/environ").read_bytes()
 
     assert b"PATH=" in environment
     assert b"a-secret-of-the-server" not in environment
