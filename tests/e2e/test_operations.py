@@ -103,6 +103,25 @@ def test_a_killed_engine_host_costs_its_streams_and_no_more(own_server: ServerPr
     assert own_server.metric("antiphon_engine_restarts_total") == 1
 
 
+def test_a_hung_engine_host_is_killed_and_replaced(model_dir: object):
+    with running_server(ANTIPHON_ENGINE_SILENCE_S="2") as hung:
+        stream = streaming(hung)
+        next(stream)
+        [ready] = hung.log.events("engine_ready")
+
+        os.kill(ready["pid"], signal.SIGSTOP)
+
+        with pytest.raises(openai.APIError):
+            list(stream)
+        hung.log.wait_for(
+            "engine_ready", within_s=20, matching=lambda line: line["pid"] != ready["pid"]
+        )
+        with streaming(hung, max_tokens=4) as after:
+            assert list(after)
+        with pytest.raises(ProcessLookupError):
+            os.kill(ready["pid"], 0)
+
+
 def test_readiness_is_lost_while_the_engine_restarts(own_server: ServerProcess):
     [ready] = own_server.log.events("engine_ready")
 
