@@ -96,7 +96,8 @@ def _attack(server: ServerProcess, token: str, dice: random.Random, report: Repo
         ("kill host", "hang host", "restart driver", "restart scheduler", "restart api")
     )
     report.faults[fault] += 1
-    pid = server.log.events("engine_ready")[-1]["pid"]
+    hosts = [line["pid"] for line in server.log.events("engine_ready")]
+    pid = hosts[-1]
     began = time.monotonic()
     match fault:
         case "kill host":
@@ -114,7 +115,7 @@ def _attack(server: ServerProcess, token: str, dice: random.Random, report: Repo
                 report.problems.append(f"{fault}: {status} {body}")
     if fault in {"kill host", "hang host"}:
         server.log.wait_for(
-            "engine_ready", within_s=_RECOVERY_S, matching=lambda line: line["pid"] != pid
+            "engine_ready", within_s=_RECOVERY_S, matching=lambda line: line["pid"] not in hosts
         )
         report.recoveries_s.append(time.monotonic() - began)
 
