@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon.engine.cores import usable_cores
 from antiphon.engine.models import ModelStore
 from antiphon.errors import ModelError
 from antiphon.settings import Settings, parse_bind
@@ -86,7 +87,7 @@ def _openvino() -> Finding:
 
 
 def _cpu(settings: Settings) -> Finding:
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     flags = _fields(Path("/proc/cpuinfo")).get("flags", "").split()
     features = [feature for feature in _FEATURES if feature in flags]
     enough = settings.engine.threads <= cores

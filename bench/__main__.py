@@ -46,7 +46,7 @@ def _measure(server: ServerProcess, parts: tuple[str, ...] | list[str]) -> list[
         settings = load_settings(None, os.environ)  # what the server was started with
         model = ModelStore(settings.data_dir).ensure(settings.model, progress_on(sys.stderr))
         [ready] = server.log.events("engine_ready")
-        with bare_engine(model, settings.engine, ready["kv_blocks"]) as bare:
+        with bare_engine(model, settings, ready["kv_blocks"]) as bare:
             if "throughput" in parts:
                 figures += _told("throughput", throughput(server, bare))
             if "lone" in parts:

@@ -5,33 +5,16 @@ and answers with one JSON line. Idle, it uses no processor.
 """
 
 import json
-import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import openvino
 import openvino_genai
 
-from antiphon.settings import EngineSettings
-
-
-def build(folder: Path, settings: EngineSettings, kv_blocks: int) -> Any:
-    """The same configuration as the server's host, so that only what is around it differs."""
-    scheduler = openvino_genai.SchedulerConfig()
-    scheduler.num_kv_blocks = kv_blocks
-    scheduler.max_num_batched_tokens = settings.step_tokens
-    scheduler.enable_prefix_caching = settings.prefix_cache
-    scheduler.max_num_seqs = settings.slots
-    properties: dict[str, Any] = {
-        "KV_CACHE_PRECISION": settings.kv_precision,
-        "sampler_num_threads": settings.threads or len(os.sched_getaffinity(0)),
-    }
-    if settings.threads:
-        properties["INFERENCE_NUM_THREADS"] = settings.threads
-    return openvino_genai.ContinuousBatchingPipeline(str(folder), scheduler, "CPU", properties)
+from antiphon.engine.config import decode_config
+from antiphon.engine.openvino.loading import build_pipeline
 
 
 def run(pipeline: Any, prompts: list[list[int]], max_tokens: int, first_id: int) -> dict[str, Any]:
@@ -60,9 +43,8 @@ def run(pipeline: Any, prompts: list[list[int]], max_tokens: int, first_id: int)
 
 
 def main() -> None:
-    folder, kv_blocks, settings_json = sys.argv[1:]
-    settings = EngineSettings(**json.loads(settings_json))
-    pipeline = build(Path(folder), settings, int(kv_blocks))
+    config, kv_blocks = sys.argv[1:]
+    pipeline = build_pipeline(decode_config(config), int(kv_blocks))
     run(pipeline, [[1, 2, 3]], 4, 1)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -13,11 +13,13 @@ from typing import IO
 
 import msgspec
 
+from antiphon.app import host_config
 from antiphon.engine.chat import load_chat_tokenizer
+from antiphon.engine.config import encode_config
 from antiphon.engine.models import PreparedModel
 from antiphon.events import Message
 from antiphon.ports import ChatTokenizer
-from antiphon.settings import EngineSettings
+from antiphon.settings import Settings
 from antiphon.testing.process import ServerProcess
 from bench.client import Call, chat_body, run
 from bench.figure import Figure, at_least, at_most, explains
@@ -62,11 +64,10 @@ class BareEngine:
 
 
 @contextmanager
-def bare_engine(
-    model: PreparedModel, settings: EngineSettings, kv_blocks: int
-) -> Iterator[BareEngine]:
+def bare_engine(model: PreparedModel, settings: Settings, kv_blocks: int) -> Iterator[BareEngine]:
     """Load the model a second time, in a process of its own; idle, it costs memory only."""
-    arguments = [str(model.folder), str(kv_blocks), msgspec.json.encode(settings).decode()]
+    # The host's own configuration, so that only what is around the pipeline differs.
+    arguments = [encode_config(host_config(settings, model)), str(kv_blocks)]
     with subprocess.Popen(
         [sys.executable, "-m", "bench.bare", *arguments],
         stdin=subprocess.PIPE,

@@ -3,7 +3,6 @@
 Raises HostStartFailed for whatever the library refuses.
 """
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import openvino_genai
 import structlog
 
 from antiphon.engine.config import HostConfig, KvPrecision
+from antiphon.engine.cores import usable_cores
 from antiphon.engine.openvino.kv import BLOCK_TOKENS, MIB, KvHeads, block_bytes, blocks_in
 from antiphon.engine.openvino.sampling import NATIVE_ERRORS, plain_reason, prompt_tensor
 from antiphon.errors import HostStartFailed
@@ -53,20 +53,21 @@ def _load(config: HostConfig) -> Loaded:
     graph = _read_graph(config)
     expected = graph.bytes_of_block
     blocks = blocks_in(config.kv_cache_mib, expected) if expected else _PROBE_BLOCKS
-    pipeline = _build(config, blocks)
+    pipeline = build_pipeline(config, blocks)
     actual = _warm_up(pipeline, config) // blocks
     # The layout of a quantised block is the plugin's own affair, so believe what it allocates.
     if expected is None or actual > expected * _TOLERANCE:
         log.warning("kv_block_size_unexpected", expected=expected, actual=actual)
         del pipeline
         blocks = blocks_in(config.kv_cache_mib, actual)
-        pipeline = _build(config, blocks)
+        pipeline = build_pipeline(config, blocks)
         _warm_up(pipeline, config)
     log.info("kv_cache_allocated", blocks=blocks, mib=round(blocks * actual / MIB))
     return Loaded(pipeline, blocks, graph.vocabulary)
 
 
-def _build(config: HostConfig, blocks: int) -> Any:
+def build_pipeline(config: HostConfig, blocks: int) -> Any:
+    """The pipeline as every host runs it; what measures the bare engine builds the same."""
     scheduler = openvino_genai.SchedulerConfig()
     scheduler.num_kv_blocks = blocks
     scheduler.max_num_batched_tokens = config.step_tokens
@@ -76,7 +77,7 @@ def _build(config: HostConfig, blocks: int) -> Any:
         "KV_CACHE_PRECISION": config.kv_precision,
         # Sampling comes after computing, never beside it, so it may use the same cores; with one
         # thread, drawing 32 tokens by top_p took a quarter of every step.
-        "sampler_num_threads": config.threads or len(os.sched_getaffinity(0)),
+        "sampler_num_threads": config.threads or usable_cores(),
     }
     if config.threads:
         properties["INFERENCE_NUM_THREADS"] = config.threads

@@ -83,8 +83,3 @@ class AnswerCollector:
                 system_fingerprint=fingerprint,
             )
         )
-
-    @property
-    def finish_reasons(self) -> str:
-        """For the log line, each reason once."""
-        return ",".join(sorted({choice.finish_reason for choice in self._choices}))
