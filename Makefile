@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench chaos chaos-live load lock clean
+.PHONY: help setup serve setup-dev model check test bench bench-storage chaos chaos-live chaos-kill load lock clean
 .NOTPARALLEL:
 
 help:
@@ -14,8 +14,10 @@ help:
 	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make bench   throughput and latency against the bare engine"
+	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
 	@echo "make chaos-live   the real server under load and attack (SECONDS=180)"
+	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
 	@echo "make load    a minute of chat users against a running server (HOST=...)"
 	@echo "make lock    both lock files anew"
 	@echo "make clean   everything that can be made again, but no model"
@@ -47,6 +49,10 @@ bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
 
+DATABASE ?= sqlite
+bench-storage: setup-dev
+	$(BIN)/python -m bench.storage --database $(DATABASE) --conversations 100000
+
 SEEDS ?= 50
 MINUTES ?= 10
 chaos: setup-dev
@@ -55,6 +61,10 @@ chaos: setup-dev
 SECONDS ?= 180
 chaos-live: setup-dev model
 	$(BIN)/python -m chaos.live --seconds $(SECONDS)
+
+KILLS ?= 100
+chaos-kill: setup-dev model
+	$(BIN)/python -m chaos.restart --kills $(KILLS) --database $(DATABASE)
 
 HOST ?= http://127.0.0.1:8000
 load: setup-dev

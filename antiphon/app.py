@@ -3,7 +3,9 @@
 The only module that may import everything. It decides nothing that a room could decide.
 """
 
+import ipaddress
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,17 +13,19 @@ import trio
 from prometheus_client import CollectorRegistry
 from quart_trio import QuartTrio
 
-from antiphon.actors.actor import actor_child
-from antiphon.actors.address import Address
-from antiphon.actors.engines.driver import EngineDriver
-from antiphon.actors.engines.messages import DriverMessage
-from antiphon.actors.engines.status import EngineStatus
-from antiphon.actors.scheduling.messages import SchedulerMessage
-from antiphon.actors.scheduling.pool import Pool
+from antiphon import faults
+from antiphon.actors.accounts.accounts import Accounts
+from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.responses.directory import RunDirectory
+from antiphon.actors.responses.reaper import Reaper
+from antiphon.actors.responses.recorder import Recorder
+from antiphon.actors.responses.run import RunTools
+from antiphon.actors.scheduling.engine_pool import EnginePool, PoolLimits
 from antiphon.actors.scheduling.schedule import QueueBounds
-from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
 from antiphon.actors.sessions.directory import Directory
+from antiphon.actors.store.service import StoreService
 from antiphon.actors.watchman import Watchman
+from antiphon.database import contents, is_alone, opener
 from antiphon.engine.chat import load_chat_tokenizer
 from antiphon.engine.config import HostConfig
 from antiphon.engine.models import PreparedModel
@@ -31,9 +35,11 @@ from antiphon.http.ops.app import SlotView, make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.http.server import serve_http
-from antiphon.ids import ActorPath, ModelName, SlotIndex
-from antiphon.ports import EngineLauncher, ModelCard, Telemetry
-from antiphon.settings import HttpSettings, Settings
+from antiphon.ids import ActorPath, ModelName, SlotIndex, new_node_id
+from antiphon.live_settings import LiveSettings
+from antiphon.ports import Contents, EngineLauncher, EngineLink, ModelCard
+from antiphon.settings import GenerationSettings, HttpSettings, Settings
+from antiphon.storage import OpenStore
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.operator import Operator
 from antiphon.supervision.root import Outcome, run_tree
@@ -43,18 +49,13 @@ from antiphon.supervision.runtime import (
     measured_loop_lag,
     runtime_statistics,
 )
-from antiphon.supervision.spec import ChildSpec, Forever, Grace, Strategy, SupervisorSpec
+from antiphon.supervision.spec import ChildSpec, Forever, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.supervision.tree import Node
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
 _SHARD_CHILDREN = 512
-_REAP_S = 2.0
-_DRIVER_MAILBOX = 4096
-"""A Begin and an Abort for each slot, many times over: the scheduler never waits for the driver."""
-_SCHEDULER_MAILBOX = 1024
-"""Turns that may arrive while an engine is being restarted."""
 
 _UNTOUCHABLE = {
     ActorPath("root/http:ops"): "it is the listener that would have to answer",
@@ -75,44 +76,80 @@ class Server:
 
     def __init__(
         self,
-        settings: Settings,
+        live: LiveSettings,
         model: PreparedModel,
         listeners: Listeners,
         *,
         launcher: EngineLauncher | None = None,
+        open_store: OpenStore | None = None,
+        files: Contents | None = None,
     ) -> None:
-        self._settings = settings
-        self._model = model
+        settings = live.current
+        self._live = live
         self._listeners = listeners
-        self._launcher = launcher or HostLauncher(host_config(settings, model))
         self.registry = CollectorRegistry()
-        self.telemetry: Telemetry = PrometheusTelemetry(self.registry)
+        self.telemetry = PrometheusTelemetry(self.registry)
         self.name = ModelName(settings.model_name or model.name)
-        self.status = EngineStatus(model=self.name, silence_s=settings.engine.silence_s)
-        self.schedule = ScheduleView()
-        pool_path = f"root/pools/pool:{self.name.replace('/', ':')}"
-        self._driver: Address[DriverMessage] = Address(
-            f"{pool_path}/driver", capacity=_DRIVER_MAILBOX
+        self._id = f"pool:{self.name.replace('/', ':')}"
+        self._engine = EnginePool(
+            f"root/pools/{self._id}",
+            ModelCard(
+                name=self.name, created=model.created, owned_by="antiphon", window=model.window
+            ),
+            launcher or _FreshLauncher(live, model),
+            self.telemetry,
+            self._limits,
+            tokenizer=load_chat_tokenizer(model.folder),
+            sampling_defaults=model.sampling,
+            start_timeout_s=settings.engine.start_timeout_s,
+            stop_grace_s=settings.engine.stop_grace_s,
         )
-        self._scheduler: Address[SchedulerMessage] = Address(
-            f"{pool_path}/scheduler", capacity=_SCHEDULER_MAILBOX
+        self.status = self._engine.status
+        self.schedule = self._engine.view
+        self.breaker = self._engine.pool.breaker
+        self.telemetry.watch_circuit(self.name, self.breaker.statistics)
+        self._store = StoreService(
+            "root/store",
+            open_store or opener(settings),
+            self.telemetry,
+            concurrency=settings.database.concurrency,
+            deadline_s=settings.database.deadline_s,
+            start_wait_s=settings.database.start_wait_s,
+        )
+        self.store_status = self._store.status
+        self.telemetry.watch_store(self.store_status.statistics)
+        self.accounts = Accounts(
+            self._store.client,
+            is_local=_is_loopback(listeners.api),
+            now_ms=lambda: time.time_ns() // 1_000_000,
         )
         shards = [
             (f"root/sessions/shard-{number}", _dynamic(_SHARD_CHILDREN))
             for number in range(_SHARDS)
         ]
-        self.directory = Directory(self._pool(), shards, self.telemetry)
+        self.directory = Directory(self._engine.pool, shards, self.telemetry)
+        tools = RunTools(chat=self.directory, store=self._store.client, node=new_node_id())
+        self.responses = RunDirectory(tools, shards)
+        self._recorder = Recorder(self.responses, tools)
+        self._contents = files or contents(settings)
+        self._reaper = Reaper(
+            self.responses, tools, contents=self._contents, alone=is_alone(settings)
+        )
         self._lag: LoopLag
-        self.watchman = Watchman(self.directory, drain_s=settings.shutdown.drain_s)
+        self.watchman = Watchman(
+            # Responses first: what ends them ends their sessions.
+            (self.responses, self.directory),
+            drain_s=lambda: live.current.shutdown.drain_s,
+        )
         self.tree = self._tree([shard for _, shard in shards])
 
     async def run(self, stop: trio.Event, on_ready: Callable[[], None]) -> Outcome:
         """Run the tree until it ends; `stop` orders its stop."""
-        with measured_loop_lag() as self._lag:
+        with faults.from_setting(self._live.current.faults), measured_loop_lag() as self._lag:
             return await run_tree(
                 self.tree,
                 stop=stop,
-                budget_s=self._settings.shutdown.budget_s,
+                budget_s=lambda: self._live.current.shutdown.budget_s,
                 on_ready=on_ready,
             )
 
@@ -121,10 +158,16 @@ class Server:
         reasons = []
         if self.watchman.draining:
             reasons.append("draining")
+        if (problem := self.store_status.problem()) is not None:
+            reasons.append(f"store: {problem}")
         if (problem := self.status.problem(trio.current_time())) is not None:
             reasons.append(f"engine {self.name}: {problem}")
         elif self.schedule.schedule is None:
             reasons.append(f"scheduler {self.name}: starting")
+        circuit = self.breaker.statistics()
+        # Only until the next try: traffic has to come for the probe that closes it.
+        if circuit.circuit == Circuit.OPEN.value and circuit.retry_after_s:
+            reasons.append(f"circuit {circuit.name}: open for {circuit.retry_after_s:.1f} s")
         return tuple(reasons)
 
     def slots(self) -> tuple[SlotView, ...]:
@@ -159,105 +202,90 @@ class Server:
         """The supervision tree as plain values."""
         return self.tree.snapshot()
 
+    def breakers(self) -> tuple[BreakerStatistics, ...]:
+        """Every circuit breaker there is."""
+        return (self.store_status.breaker.statistics(), self.breaker.statistics())
+
     def runtime(self) -> RuntimeStatistics:
         """The event loop, while it runs."""
         return runtime_statistics(self._lag)
 
-    def _pool(self) -> Pool:
-        model = self._model
-        return Pool(
-            card=ModelCard(
-                name=self.name, created=model.created, owned_by="antiphon", window=model.window
+    def _limits(self) -> PoolLimits:
+        """As the settings are now."""
+        settings = self._live.current
+        return PoolLimits(
+            bounds=QueueBounds(
+                max_requests=settings.queue.max_requests,
+                max_tokens=settings.queue.max_tokens,
+                deadline_s=settings.queue.deadline_s,
             ),
-            scheduler=self._scheduler.ref,
-            status=self.status,
-            tokenizer=load_chat_tokenizer(model.folder),
-            sampling_defaults=model.sampling,
-            default_max_tokens=self._settings.generation.default_max_tokens,
+            turn_deadline_s=settings.generation.turn_deadline_s,
+            default_max_tokens=settings.generation.default_max_tokens,
+            silence_s=settings.engine.silence_s,
         )
 
     def _tree(self, shards: list[Supervisor]) -> Supervisor:
         """Ops comes first, so that health answers while the model loads and while streams drain."""
-        settings = self._settings
-        api = make_api_app(self.directory, settings.http, settings.generation, self.telemetry)
+        live = self._live
+        api = make_api_app(
+            self.directory,
+            self._http,
+            self._generation,
+            self.telemetry,
+            accounts=self.accounts,
+            responses=self.responses,
+            store=self._store.client,
+            contents=self._contents,
+        )
         commands = OpsCommands(
             operator=Operator(lambda: self.tree, _UNTOUCHABLE),
-            token=settings.ops_token,
-            deadline_s=self._command_s,
+            settings=live,
+            token=lambda: live.current.ops_token,
+            deadline_s=self._engine.restart_s,
         )
-        ops = make_ops_app(_Sources(self), settings.http, self.registry, self.telemetry, commands)
+        ops = make_ops_app(_Sources(self), self._http, self.registry, self.telemetry, commands)
         pools = Supervisor(
-            SupervisorSpec(intensity=2, period_s=60.0),
-            [self._engine_pool().child(f"pool:{self.name.replace('/', ':')}")],
+            SupervisorSpec(intensity=2, period_s=60.0), [self._engine.supervisor.child(self._id)]
         )
         sessions = Supervisor(
             SupervisorSpec(intensity=_SHARDS, period_s=60.0),
             [shard.child(f"shard-{number}") for number, shard in enumerate(shards)],
         )
-        budget_s = settings.shutdown.budget_s
         return Supervisor(
             # Few on purpose: intensities multiply from level to level.
             SupervisorSpec(intensity=2, period_s=60.0),
             [
-                _http_child("http:ops", ops, self._listeners.ops, settings.http, budget_s),
+                _http_child("http:ops", ops, self._listeners.ops, self._http),
+                self._store.child("store"),
+                ChildSpec(id="accounts", start=self.accounts.run),
+                # Before the sessions, so after them at a stop: what runs still needs these.
+                ChildSpec(id="recorder", start=self._recorder.run),
+                ChildSpec(id="reaper", start=self._reaper.run),
                 pools.child("pools"),
                 sessions.child("sessions"),
-                _http_child("http:api", api, self._listeners.api, settings.http, budget_s),
+                _http_child("http:api", api, self._listeners.api, self._http),
                 ChildSpec(id="watchman", start=self.watchman.run, shutdown=Forever()),
             ],
         )
 
-    @property
-    def _boot_s(self) -> float:
-        return self._settings.engine.start_timeout_s + 10.0
+    def _http(self) -> HttpSettings:
+        return self._live.current.http
 
-    @property
-    def _command_s(self) -> float:
-        """Longer than the slowest child, the driver, takes to stop and to start again."""
-        return self._settings.engine.stop_grace_s + _REAP_S + self._boot_s
+    def _generation(self) -> GenerationSettings:
+        return self._live.current.generation
 
-    def _engine_pool(self) -> Supervisor:
-        """Driver first: a scheduler's leases mean nothing once its driver has been restarted."""
-        settings = self._settings
 
-        def driver() -> EngineDriver:
-            return EngineDriver(
-                self._launcher,
-                self.status,
-                self._scheduler.ref,
-                self.telemetry,
-                start_timeout_s=settings.engine.start_timeout_s,
-                stop_grace_s=settings.engine.stop_grace_s,
-            )
+class _FreshLauncher:
+    """Starts each host with the settings of that moment."""
 
-        def scheduler() -> Scheduler:
-            return Scheduler(
-                self._driver.ref,
-                self.status,
-                self.schedule,
-                self.telemetry,
-                bounds=QueueBounds(
-                    max_requests=settings.queue.max_requests,
-                    max_tokens=settings.queue.max_tokens,
-                    deadline_s=settings.queue.deadline_s,
-                ),
-                turn_deadline_s=settings.generation.turn_deadline_s,
-            )
+    def __init__(self, live: LiveSettings, model: PreparedModel) -> None:
+        self._live = live
+        self._model = model
 
-        return Supervisor(
-            SupervisorSpec(strategy=Strategy.REST_FOR_ONE, intensity=5, period_s=60.0),
-            [
-                actor_child(
-                    "driver",
-                    driver,
-                    self._driver,
-                    init_timeout_s=self._boot_s,
-                    # It waits for its host that long by itself, and then kills and reaps it.
-                    shutdown=Grace(settings.engine.stop_grace_s + _REAP_S),
-                ),
-                actor_child("scheduler", scheduler, self._scheduler),
-            ],
-        )
+    async def launch(self) -> EngineLink:
+        """Raises HostStartFailed."""
+        config = host_config(self._live.for_engine(), self._model)
+        return await HostLauncher(config).launch()
 
 
 class _Sources:
@@ -268,6 +296,7 @@ class _Sources:
         self.slots = server.slots
         self.tree = server.snapshot
         self.runtime = server.runtime
+        self.breakers = server.breakers
 
 
 def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
@@ -284,6 +313,7 @@ def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
         step_tokens=engine.step_tokens,
         prefix_cache=engine.prefix_cache,
         log_level=settings.log_level,
+        faults=settings.faults,
     )
 
 
@@ -291,8 +321,7 @@ def _http_child(
     id: str,
     app: QuartTrio,
     listener: socket.socket,
-    settings: HttpSettings,
-    budget_s: float,
+    settings: Callable[[], HttpSettings],
 ) -> ChildSpec:
     async def start(context: ChildContext) -> None:
         await serve_http(
@@ -308,3 +337,7 @@ def _http_child(
 
 def _dynamic(max_children: int) -> Supervisor:
     return Supervisor(SupervisorSpec(dynamic=True, max_children=max_children, intensity=0))
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback

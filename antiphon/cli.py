@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -17,9 +16,11 @@ from typing import Any, NoReturn
 import click
 
 from antiphon import __version__
+from antiphon.cli_admin import db, keys, users
+from antiphon.cli_options import config_option, quietly
 from antiphon.errors import AntiphonError, ModelError, SettingsError
 from antiphon.logs import configure_logging, writes_json
-from antiphon.settings import Settings, load_settings, parse_bind
+from antiphon.settings import load_settings, parse_bind, reload_settings
 
 
 class _OneLineErrors(click.Group):
@@ -33,17 +34,9 @@ class _OneLineErrors(click.Group):
             ctx.exit(2 if isinstance(error, SettingsError | ModelError) else 1)
 
 
-def _config_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        help="A TOML file of settings; ANTIPHON_* variables win over it.",
-    )(command)
-
-
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="antiphon")
-@_config_option
+@config_option
 @click.pass_context
 def main(ctx: click.Context, config: Path | None) -> None:
     """A chat server: the OpenAI API in front of an in-flight-batching engine."""
@@ -51,12 +44,15 @@ def main(ctx: click.Context, config: Path | None) -> None:
 
 
 @main.command()
-@_config_option
+@config_option
 @click.pass_obj
 def serve(outer: Path | None, config: Path | None) -> None:
     """Fetch and prepare the model where needed, then serve until SIGTERM or Ctrl-C."""
     from antiphon.engine.models import ModelStore, SilentProgress, progress_on
 
+    hangup = _Hangup()
+    signal.signal(signal.SIGHUP, hangup)
+    reread = functools.partial(reload_settings, config or outer, dict(os.environ))
     settings = load_settings(config or outer, os.environ)
     configure_logging(settings.log_level, settings.log_format, sys.stderr)
     # JSON lines say it all already, and stay JSON.
@@ -68,7 +64,12 @@ def serve(outer: Path | None, config: Path | None) -> None:
 
     from antiphon import serving
 
-    sys.exit(serving.serve(settings, prepared))
+    sys.exit(serving.serve(settings, prepared, reread, reload_first=hangup.has_come))
+
+
+main.add_command(keys)
+main.add_command(users)
+main.add_command(db)
 
 
 @main.group()
@@ -78,14 +79,14 @@ def models() -> None:
 
 @models.command()
 @click.argument("reference", required=False)
-@_config_option
+@config_option
 @click.pass_obj
 def pull(outer: Path | None, reference: str | None, config: Path | None) -> None:
     """Fetch and prepare a model: a known name, a GGUF file, an OpenVINO IR folder or a Hugging Face
     checkpoint folder. Without REFERENCE, the one that `serve` would serve."""
     from antiphon.engine.models import ModelStore, progress_on
 
-    settings = _quietly(config or outer)
+    settings = quietly(config or outer)
     signal.signal(signal.SIGTERM, _leave)
     store = ModelStore(settings.data_dir)
     prepared = store.ensure(reference or settings.model, progress_on(sys.stderr))
@@ -93,13 +94,13 @@ def pull(outer: Path | None, reference: str | None, config: Path | None) -> None
 
 
 @models.command("list")
-@_config_option
+@config_option
 @click.pass_obj
 def list_models(outer: Path | None, config: Path | None) -> None:
     """List the prepared models, and the known names that can be pulled."""
     from antiphon.engine.models import CATALOGUE, ModelStore
 
-    prepared = ModelStore(_quietly(config or outer).data_dir).prepared()
+    prepared = ModelStore(quietly(config or outer).data_dir).prepared()
     for model in prepared:
         made = datetime.fromtimestamp(model.created, UTC).date()
         click.echo(f"{model.name}\t{model.window} tokens\t{model.size >> 20} MiB\tprepared {made}")
@@ -109,20 +110,20 @@ def list_models(outer: Path | None, config: Path | None) -> None:
 
 
 @main.command()
-@_config_option
+@config_option
 @click.pass_context
 def check(ctx: click.Context, config: Path | None) -> None:
     """Say what this machine has and what is missing; status 1 when serving can't work."""
     from antiphon.check import Verdict, examine
 
-    findings = examine(_quietly(config or ctx.obj))
+    findings = examine(quietly(config or ctx.obj))
     for finding in findings:
         click.echo(f"{finding.verdict.value:7} {finding.subject}: {finding.fact}")
     ctx.exit(1 if any(finding.verdict is Verdict.MISSING for finding in findings) else 0)
 
 
 @main.command()
-@_config_option
+@config_option
 @click.option("--ops", metavar="HOST:PORT", help="The operations listener; else that of settings.")
 @click.option("--every", type=click.FloatRange(min=0.1), default=1.0, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")
@@ -130,9 +131,10 @@ def check(ctx: click.Context, config: Path | None) -> None:
 def top(outer: Path | None, config: Path | None, ops: str | None, every: float, once: bool) -> None:
     """Show a running server: its tree, its slots, its event loop. Ctrl-C ends it; status 1 when
     nothing answers at first."""
-    from antiphon.top import UNBOUNDED, draw, fetch, watch
+    from antiphon.ops_client import fetch
+    from antiphon.top import UNBOUNDED, draw, watch
 
-    key, value = ("--ops", ops) if ops else ("ops_bind", _quietly(config or outer).ops_bind)
+    key, value = ("--ops", ops) if ops else ("ops_bind", quietly(config or outer).ops_bind)
     address = parse_bind(key, value)
     if once or not sys.stdout.isatty():
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
@@ -147,11 +149,36 @@ def top(outer: Path | None, config: Path | None, ops: str | None, every: float, 
     )
 
 
-def _quietly(config: Path | None) -> Settings:
-    """Settings for a command whose output is for people: only warnings are logged."""
-    settings = load_settings(config, os.environ)
-    configure_logging("warning", settings.log_format, sys.stderr)
-    return settings
+@main.command()
+@config_option
+@click.option("--ops", metavar="HOST:PORT", help="The operations listener; else that of settings.")
+@click.pass_obj
+def reload(outer: Path | None, config: Path | None, ops: str | None) -> None:
+    """Have a running server read its own settings again. It says of each changed key whether it
+    counts now; with wrong settings it changes nothing, and the status is 1."""
+    from antiphon.ops_client import ask_to_reload
+
+    settings = quietly(config or outer)
+    key, value = ("--ops", ops) if ops else ("ops_bind", settings.ops_bind)
+    changes = ask_to_reload(parse_bind(key, value), settings.ops_token)
+    if not changes:
+        click.echo("nothing has changed")
+    for change in changes:
+        needs = "in force" if change.needs is None else change.needs.replace("_", " ") + " needed"
+        click.echo(f"{change.key}: {needs}")
+
+
+class _Hangup:
+    """Keeps SIGHUP from ending the process, and in mind, until the server can see to it."""
+
+    def __init__(self) -> None:
+        self._came = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self._came = True
+
+    def has_come(self) -> bool:
+        return self._came
 
 
 def _leave(signum: int, frame: FrameType | None) -> NoReturn:

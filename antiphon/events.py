@@ -192,6 +192,8 @@ class CancelCause(enum.StrEnum):
 
     DISCONNECT = "disconnect"
     SLOW_READER = "slow_reader"
+    REQUESTED = "requested"
+    """Somebody asked for it, by its id."""
     DEADLINE = "deadline"
     SHUTDOWN = "shutdown"
     OWNER_LOST = "owner_lost"

@@ -12,7 +12,33 @@ RequestId = NewType("RequestId", str)
 on it."""
 
 ResponseId = NewType("ResponseId", str)
-"""One answer on the wire, `chatcmpl-…`."""
+"""One answer on the wire, `resp_…` or `chatcmpl-…`."""
+
+ConversationId = NewType("ConversationId", str)
+"""`conv_…`."""
+
+ItemId = NewType("ItemId", str)
+"""One message, call or result in a conversation, `msg_…` and the like."""
+
+FileId = NewType("FileId", str)
+"""`file-…`."""
+
+UserId = NewType("UserId", str)
+"""`user_…`."""
+
+TenantId = NewType("TenantId", str)
+"""Users of different tenants share nothing, not even timing; an operator names it."""
+
+KeyId = NewType("KeyId", str)
+"""`key_…`: names a key without giving it away."""
+
+NodeId = NewType("NodeId", str)
+"""One run of a server process, `node_…`; another run of the same program is another node."""
+
+LOCAL_USER = UserId("user_local")
+"""Whoever calls from this machine while there are no keys."""
+
+LOCAL_TENANT = TenantId("local")
 
 EngineRequest = NewType("EngineRequest", int)
 """One admitted generation, unique for the life of an engine driver's process; never reused."""
@@ -28,5 +54,29 @@ def new_request_id() -> RequestId:
     return RequestId(f"req_{secrets.token_hex(16)}")
 
 
-def new_response_id() -> ResponseId:
-    return ResponseId(f"chatcmpl-{secrets.token_hex(16)}")
+def new_response_id(prefix: str = "chatcmpl-") -> ResponseId:
+    return ResponseId(f"{prefix}{secrets.token_hex(16)}")
+
+
+def new_conversation_id() -> ConversationId:
+    return ConversationId(f"conv_{secrets.token_hex(16)}")
+
+
+def new_item_id(prefix: str = "msg_") -> ItemId:
+    return ItemId(f"{prefix}{secrets.token_hex(16)}")
+
+
+def new_file_id() -> FileId:
+    return FileId(f"file-{secrets.token_hex(12)}")
+
+
+def new_user_id() -> UserId:
+    return UserId(f"user_{secrets.token_hex(8)}")
+
+
+def new_key_id() -> KeyId:
+    return KeyId(f"key_{secrets.token_hex(8)}")
+
+
+def new_node_id() -> NodeId:
+    return NodeId(f"node_{secrets.token_hex(8)}")

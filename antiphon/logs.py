@@ -27,8 +27,24 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | engine_fault             | engines     | the host failed one request, or warns of itself         |
 | news_undelivered         | engines     | a session's mailbox was full; its turn fails            |
 | lease_cancelled          | scheduling  | a cancelled request's slot is free: cause, time, waste  |
+| circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |
+| circuit_closed           | scheduling  | a probe was answered; calls pass again                  |
 | turn_overdue             | scheduling  | a turn ran into its deadline and is cut                 |
 | submit_failed            | sessions    | no scheduler took the turn in time                      |
+| faults_active            | faults      | a fault plan is at work: this is a test of the server   |
+| fault_injected           | faults      | the plan struck: at which site, and how                 |
+| store_opened             | store       | the database is open and its schema up to date          |
+| store_waiting            | store       | it can't be opened: why; it is tried again              |
+| store_lost               | store       | it doesn't answer: why; the server is not ready         |
+| store_back               | store       | it answers again                                        |
+| store_failed             | store       | it refused an operation: full disk, damaged file        |
+| schema_migrated          | persistence | tables were made or changed: which steps                |
+| orphan_unreadable        | persistence | a damaged row, or a newer program's, can't be ended     |
+| transaction_repeated     | persistence | PostgreSQL undid it for the sake of another one         |
+| tidying_put_off          | persistence | a reader keeps deleted text in SQLite's WAL for now     |
+| interrupted_at_close     | persistence | a statement still ran when the database closed          |
+| local_user_not_checked   | accounts    | the local user's row may be missing until it is needed  |
+| key_times_not_written    | accounts    | when keys were last used is written later               |
 | dead_letter              | actors      | a message for an actor that has stopped                 |
 | message_dropped          | actors      | a bounded mailbox refused or pushed out a message       |
 | handoff_dropped          | actors      | a saved value is not tried again: it may be the cause   |
@@ -44,6 +60,23 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | tree_stopped             | supervision | the whole tree has ended                                |
 | drain_started            | watchman    | no new turns; open ones may run on                      |
 | drain_finished           | watchman    | none is open, or the rest were interrupted              |
+| removal_postponed        | workers     | a file without records stays until the next sweep       |
+| response_not_saved       | responses   | the store is away; the reaper will tell it              |
+| turn_not_withdrawn       | responses   | a refused turn is stored; the reaper will undo that     |
+| response_start_unnoted   | responses   | the store shows it as queued for longer than it was     |
+| response_lost            | responses   | the lease ran out; another server ended it              |
+| response_reaped          | responses   | ended: the server that worked on it is gone             |
+| response_ended_late      | responses   | ended: its run crashed, or found the store away         |
+| response_not_ended       | responses   | the store refuses its end, and no other's; tried again  |
+| events_unreadable        | responses   | a damaged log, or a newer program's; ended without it   |
+| turn_withdrawn_late      | responses   | a refused turn that had been stored is stored no more   |
+| recording_paused         | responses   | the store is away; text waits in memory                 |
+| recording_resumed        | responses   | what waited is stored                                   |
+| reaping_paused           | responses   | the store is away; ends of lost responses wait          |
+| expiry_paused            | responses   | the store is away; what is too old stays for now        |
+| records_expired          | responses   | rows removed after their time, by table                 |
+| drafts_cleared           | responses   | uploads and removals that a dead server left half-done  |
+| contents_swept           | responses   | file contents removed that no record named              |
 | request_finished         | http        | one request: status, duration, tokens, how it ended     |
 | request_failed           | http        | a defect of ours, with its traceback                    |
 | connection_crashed       | http        | a defect in one connection; the others go on            |
@@ -52,6 +85,8 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | operator_command         | http        | an operator stopped, started or restarted a child       |
 | server_ready             | app         | the tree is up: addresses, model                        |
 | banner_unread            | app         | nobody reads standard output; serving goes on           |
+| settings_reloaded        | app         | changed keys: applied, or which restart each needs      |
+| reload_refused           | app         | the new settings are wrong; the old ones stay           |
 | server_failed            | app         | the tree gave up or did not start                       |
 | stop_requested           | app         | the first signal: the ordered stop begins               |
 | stop_forced              | app         | the second signal: the process ends now                 |
@@ -69,9 +104,10 @@ Format = Literal["auto", "text", "json"]
 
 
 def configure_logging(level: Level, form: Format, stream: TextIO) -> None:
-    """Send every line to `stream`. Loggers of Hypercorn must be the standard library's by name,
+    """Send every line to `stream`; may be called again with another level or form.
+
+    Loggers of Hypercorn must be the standard library's by name,
     `logging.getLogger("hypercorn.error")`, since given "-" it would add a handler of its own."""
-    threshold = logging.getLevelName(level.upper())
     common: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -79,9 +115,14 @@ def configure_logging(level: Level, form: Format, stream: TextIO) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[*common, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            # At each line, since loggers are kept and the level may change while they are.
+            structlog.stdlib.filter_by_level,
+            *common,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)
@@ -96,7 +137,7 @@ def configure_logging(level: Level, form: Format, stream: TextIO) -> None:
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(threshold)
+    root.setLevel(level.upper())
 
 
 def writes_json(form: Format, stream: TextIO) -> bool:

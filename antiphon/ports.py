@@ -1,7 +1,7 @@
 """What the core needs from the leaves, said at the user's side. Implementations are structural:
 nobody inherits."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,9 @@ from antiphon.events import (
     Turn,
     TurnEvent,
 )
-from antiphon.ids import ModelName
+from antiphon.ids import ModelName, ResponseId, UserId
+from antiphon.narration import Watcher
+from antiphon.records import Claim, Item, Principal, Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,23 @@ class SamplingDefaults:
     top_p: float = 1.0
     top_k: int = 0
     repetition_penalty: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAnswer:
+    """A request for an answer that is kept, checked as far as that needs no store.
+
+    `turn.messages` is what comes before the context of its conversation, such as instructions;
+    `input` comes after it. An answer that isn't `stored` leaves no trace.
+    """
+
+    response: Response
+    input: tuple[Item, ...]
+    turn: Turn
+    stored: bool = True
+    claim: Claim | None = None
+    retry_fingerprint: str | None = None
+    is_retry: bool = False
 
 
 class EngineLink(Protocol):
@@ -101,10 +120,105 @@ class Chat(Protocol):
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         """Raises ModelNotFound."""
 
+    async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
+        """How many tokens the model is shown for these messages, up to where it speaks. Raises
+        ModelNotFound, InvalidRequest when the model's template refuses the messages,
+        ContextLengthExceeded where they are too long to be worth counting."""
+
     async def open_turn(self, turn: Turn) -> TurnStream:
         """Start a turn. Raises RequestError when it is refused at once; later refusals arrive as
         TurnFailed,
         before any Delta."""
+
+
+class Responses(Protocol):
+    """Answers that are kept: made, watched, cancelled."""
+
+    async def create(self, new: NewAnswer) -> Watcher:
+        """Accept and start; or find the one that was accepted before for the same claim.
+
+        Raises RequestError, StoreUnavailable.
+        """
+
+    async def watch(self, user: UserId, id: ResponseId) -> Watcher:
+        """Read a response from its first event, whether it runs here, elsewhere, or has ended.
+
+        Raises RecordNotFound, StoreUnavailable.
+        """
+
+    async def cancel(self, user: UserId, id: ResponseId) -> Response:
+        """End it wherever it runs, and return it as it ended; one that has ended is left alone.
+
+        Raises RecordNotFound, StoreUnavailable.
+        """
+
+
+class Accounts(Protocol):
+    """Who may use the API."""
+
+    async def authenticate(self, secret: str | None) -> Principal:
+        """Whose key this is; None stands for no key. Raises Unauthenticated, StoreUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredContent:
+    """Bytes that are kept, by their SHA-256 in hexadecimal."""
+
+    sha256: str
+    size: int
+
+
+class ContentDraft(Protocol):
+    """Bytes on their way in. Every method raises StorageFull and StoreFailed."""
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def commit(self) -> StoredContent:
+        """Keep what was written, durably. The same bytes are kept once."""
+
+    async def confirm(self) -> None:
+        """To be called once the record that names the content is written: a removal that ran
+        meanwhile, perhaps on another server, is made good."""
+
+    def close(self) -> None:
+        """Give up what isn't committed. Idempotent, raises nothing."""
+
+
+class ContentReader(Protocol):
+    """One reading of one content, which goes on when the content is removed meanwhile."""
+
+    @property
+    def size(self) -> int: ...
+
+    async def read(self) -> bytes:
+        """The next bytes, empty at the end. Raises StoreFailed."""
+
+    def close(self) -> None:
+        """Idempotent, raises nothing."""
+
+
+class Contents(Protocol):
+    """The contents of files, apart from the database: a folder, or an object store.
+
+    The order of writes: content first, then the record that names it, then `confirm`; the record
+    is deleted first, then the content. So a record always has its content, and a content without
+    a record is swept.
+    """
+
+    async def prepare(self) -> int:
+        """Be ready for use, and clear what servers that died left on the way in or out; how many
+        of them. Raises StorageFull, StoreFailed."""
+
+    async def draft(self) -> ContentDraft: ...
+
+    async def open(self, sha256: str) -> ContentReader | None: ...
+
+    async def remove(self, sha256: str, is_unused: Callable[[], Awaitable[bool]]) -> bool:
+        """Remove unless a record names it; `is_unused` asks the database, before and after.
+        False when it stays. Raises StoreFailed, and what `is_unused` raises."""
+
+    async def older_than(self, before_ms: int) -> tuple[str, ...]:
+        """What was last committed before that time."""
 
 
 class Telemetry(Protocol):
@@ -153,3 +267,10 @@ class Telemetry(Protocol):
         """`kv_usage` is 0…1."""
 
     def engine_restarted(self, model: ModelName) -> None: ...
+
+    def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
+        """One unit of work with the database: `kind` is read or write; `outcome` ok, refused (by a
+        rule), unavailable, failed or defect."""
+
+    def store_refused(self, reason: str) -> None:
+        """A unit was not begun: overloaded or circuit_open."""

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import NoReturn
 
@@ -18,10 +18,14 @@ import trio
 from antiphon import __version__
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.app import Listeners, Server
+from antiphon.database import claim, opener
 from antiphon.engine.models import PreparedModel
 from antiphon.errors import SettingsError
+from antiphon.exposure import check_exposure
 from antiphon.http.server import open_listener
 from antiphon.ids import ModelName
+from antiphon.live_settings import LiveSettings
+from antiphon.logs import configure_logging
 from antiphon.settings import Settings, parse_bind
 from antiphon.supervision.exits import Stopped, describe
 from antiphon.supervision.root import Outcome
@@ -52,30 +56,50 @@ def listening(settings: Settings) -> Iterator[Listeners]:
         yield Listeners(api=sockets["bind"], ops=sockets["ops_bind"])
 
 
-def serve(settings: Settings, model: PreparedModel) -> int:
-    """Run the server until it is told to stop; the exit status for the process.
+def serve(
+    settings: Settings,
+    model: PreparedModel,
+    reread: Callable[[], Settings],
+    *,
+    reload_first: Callable[[], bool] = lambda: False,
+) -> int:
+    """Run the server until it is told to stop; the exit status for the process. `reread` makes the
+    settings anew for a reload; `reload_first` says whether one was asked for before.
 
-    Raises SettingsError when an address can't be bound.
+    Raises SettingsError when an address can't be bound, or must not be, or when the database has
+    another server.
     """
-    with listening(settings) as listeners:
-        outcome = trio.run(_serve, settings, model, listeners)
+    live = LiveSettings(settings, reread, _relog)
+    check_exposure(settings, opener(settings))
+    with listening(settings) as listeners, claim(settings):
+        outcome = trio.run(_serve, live, model, listeners, reload_first)
     if isinstance(outcome.exit, Stopped):
         return EXIT_OK
     log.critical("server_failed", reason=describe(outcome.exit))
     return EXIT_FAILED
 
 
-async def _serve(settings: Settings, model: PreparedModel, listeners: Listeners) -> Outcome:
+async def _serve(
+    live: LiveSettings,
+    model: PreparedModel,
+    listeners: Listeners,
+    reload_first: Callable[[], bool],
+) -> Outcome:
     stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        server = Server(settings, model, listeners)
+    # One that waits says it all: it will see whatever the file holds then.
+    ask, asked = trio.open_memory_channel[str](1)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        server = Server(live, model, listeners)
+        if reload_first():
+            ask.send_nowait(signal.SIGHUP.name)
 
         def ready() -> None:
             _freeze()
             _say_ready(server.name, listeners)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_signals, signals, stop, server.status)
+            nursery.start_soon(_watch_signals, signals, stop, ask, server.status)
+            nursery.start_soon(_reload_when_asked, asked, live)
             outcome = await server.run(stop, ready)
             nursery.cancel_scope.cancel("the tree has ended")
     if outcome.stuck:
@@ -88,16 +112,35 @@ async def _serve(settings: Settings, model: PreparedModel, listeners: Listeners)
 
 
 async def _watch_signals(
-    signals: AsyncIterator[int], stop: trio.Event, status: EngineStatus
+    signals: AsyncIterator[int],
+    stop: trio.Event,
+    ask: trio.MemorySendChannel[str],
+    status: EngineStatus,
 ) -> None:
-    """The first signal drains, a second one ends the process now."""
+    """SIGHUP reloads the settings. Of the others the first one drains, a second one ends the
+    process now."""
     async for number in signals:
         name = signal.Signals(number).name
+        if number == signal.SIGHUP:
+            with suppress(trio.WouldBlock):
+                ask.send_nowait(name)
+            continue
         if stop.is_set():
             log.warning("stop_forced", signal=name)
             _exit_now(EXIT_SECOND_SIGNAL, status)
         log.info("stop_requested", signal=name)
         stop.set()
+
+
+async def _reload_when_asked(asked: trio.MemoryReceiveChannel[str], live: LiveSettings) -> None:
+    """Beside the signals, since a disk that doesn't answer must not hold up a stop."""
+    async for source in asked:
+        with suppress(SettingsError):  # it is in the log
+            await live.reload(source)
+
+
+def _relog(settings: Settings) -> None:
+    configure_logging(settings.log_level, settings.log_format, sys.stderr)
 
 
 def _exit_now(exit_status: int, status: EngineStatus) -> NoReturn:

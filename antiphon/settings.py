@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from antiphon.errors import SettingsError
+from antiphon.fault_plan import FaultPlan
 
 _PREFIX = "ANTIPHON_"
 
@@ -67,6 +68,8 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The API listener's patience, in seconds and bytes."""
 
     max_body_bytes: int = 8 * 1024 * 1024
+    max_file_bytes: int = 64 * 1024 * 1024
+    """An uploaded file goes to the disk as it comes, so this bounds disk and not memory."""
     body_timeout_s: float = 30.0
     idle_timeout_s: float = 15.0
     """A connection without a request, or one that dribbles its headers, is closed after this."""
@@ -79,6 +82,42 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A stream's headers wait for its first event, so that a refusal has a real status, but no
     longer than this."""
     max_connections: int = 1024
+
+
+class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where conversations, keys and usage are kept, and how long anybody waits for it."""
+
+    url: str | None = None
+    """`postgresql://user:password@host/name`; without one, SQLite in a file under `data_dir`."""
+    durability: Literal["normal", "full"] = "normal"
+    """Of SQLite: after a power cut, `normal` may have lost the last moments, but is whole; `full`
+    waits for the disk at every write. A crash of the server loses nothing in either. PostgreSQL
+    has `synchronous_commit` for this."""
+    deadline_s: float = 10.0
+    """One operation, its waiting included, is given up after this."""
+    start_wait_s: float = 60.0
+    """How long the start waits for a PostgreSQL that doesn't answer yet."""
+    concurrency: int = 8
+    """Operations at once, and connections to PostgreSQL. SQLite writes one after another."""
+
+    def __repr__(self) -> str:
+        """Without the address, which may hold a password."""
+        place = "SQLite" if self.url is None else "PostgreSQL"
+        return f"DatabaseSettings({place}, deadline_s={self.deadline_s!r})"
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many days what is stored is kept after its end; 0 is until somebody deletes it. Texts and
+    figures each have their own. Usage is kept, without text."""
+
+    claims_days: float = 1.0
+    """Idempotency keys: no client repeats a request after a day."""
+    events_days: float = 30.0
+    """A stream that ended can be watched again, event by event, for this long; its text stays."""
+    responses_days: float = 0.0
+    """Responses in no conversation, with their texts; OpenAI keeps them for 30 days."""
+    traces_days: float = 90.0
+    """When and how fast: no text."""
 
 
 class ShutdownSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,10 +147,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "text", "json"] = "auto"
     """`auto` is text on a terminal and JSON elsewhere."""
+    faults: str | None = None
+    """What goes wrong on purpose (`antiphon.faults`): for tests of the server, never for
+    production."""
     engine: EngineSettings = EngineSettings()
     queue: QueueSettings = QueueSettings()
     generation: GenerationSettings = GenerationSettings()
     http: HttpSettings = HttpSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    retention: RetentionSettings = RetentionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
 
     def __repr__(self) -> str:
@@ -136,8 +180,16 @@ def load_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
             _overlay(raw, name, value)
             overlaid = True
     settings = _convert(raw) if overlaid else settings
-    _check(settings)
+    check_settings(settings)
     return msgspec.structs.replace(settings, data_dir=_home_expanded(settings.data_dir))
+
+
+def reload_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
+    """As load_settings, of a file that was read before: a pipe would be empty by now, and every
+    setting in it back at its default. Raises SettingsError."""
+    if file is not None and not file.expanduser().is_file():
+        raise SettingsError("--config", f"{file} is no file that can be read again")
+    return load_settings(file, environ)
 
 
 def parse_bind(key: str, value: str) -> tuple[str, int]:
@@ -158,7 +210,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError("--config", f"cannot read {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also integers and nesting without end
         raise SettingsError("--config", f"{file} is not TOML: {error}") from error
 
 
@@ -231,7 +283,8 @@ def _home_expanded(path: Path) -> Path:
         raise SettingsError("data_dir", f"cannot find the home folder in {path}") from error
 
 
-def _check(settings: Settings) -> None:
+def check_settings(settings: Settings) -> None:
+    """What no single field can tell. Raises SettingsError."""
     _check_binds(settings)
     for section, fields in _SECTIONS.items():
         for name, kind in fields.items():
@@ -240,6 +293,8 @@ def _check(settings: Settings) -> None:
     for key, value in (("model", settings.model), ("model_name", settings.model_name)):
         if value is not None and not value.strip():
             raise SettingsError(key, "must not be empty")
+    if settings.faults is not None:
+        FaultPlan.parse(settings.faults)
     if settings.ops_token is not None:
         _check_token(settings.ops_token)
     if settings.engine.step_tokens < settings.engine.slots:
@@ -295,7 +350,15 @@ _TRUTHS = {"true": True, "1": True, "yes": True, "on": True} | {
 }
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 _SHORTEST_TOKEN = 16
-_MAY_BE_ZERO = frozenset({"engine.threads"})
+_MAY_BE_ZERO = frozenset(
+    {
+        "engine.threads",
+        "retention.claims_days",
+        "retention.events_days",
+        "retention.responses_days",
+        "retention.traces_days",
+    }
+)
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
 _LARGEST = 10**12
 """Far above any sense, and far below where a time or a size overflows."""

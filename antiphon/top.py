@@ -1,29 +1,24 @@
 """What `antiphon top` shows: the pages of the operations listener, drawn for a terminal.
 
-It reads a server from outside, as JSON, and shares no state with it. Nothing that comes from there
-reaches the terminal with a control character in it.
+Nothing that comes from there reaches the terminal with a control character in it.
 """
 
-import http.client
 import os
 import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import click
-import msgspec
 
 from antiphon.errors import OpsUnreachable
 from antiphon.http.ops.outline import Row, format_age, rows
+from antiphon.ops_client import Address, Child, Circuit, Sample, Slot, fetch
+from antiphon.plain import plain
 
 UNBOUNDED = 1_000_000
 """A width or height for output that is no screen."""
-_TIMEOUT_S = 3.0
-_BODY_BYTES = 64 * 1024 * 1024
-"""More than the largest tree; a wrong address may send without end."""
 _WIDE = 120
 """From here on headings are whole words."""
 _REQUEST_ID_COLUMNS = 40
@@ -33,85 +28,6 @@ _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _HOME = "\x1b[H"
 _ERASE_LINE = "\x1b[2K"
-
-Address = tuple[str, int]
-
-
-class Box(msgspec.Struct, frozen=True):
-    """What is drawn of a mailbox. This and the next are the JSON pages; unknown fields are ignored,
-    so that a server may be newer than the one who looks at it."""
-
-    depth: int
-    system_depth: int
-    capacity: int
-    peak: int
-    dropped: int
-    current: str | None
-    current_age_s: float | None
-
-
-class Exit(msgspec.Struct, frozen=True):
-    """How the previous incarnation ended."""
-
-    kind: str
-    text: str
-    age_s: float
-
-
-class Child(msgspec.Struct, frozen=True):
-    """A node of the tree."""
-
-    path: str
-    state: str
-    incarnation: int
-    restarts: int
-    last_exit: Exit | None
-    uptime_s: float | None
-    mailbox: Box | None = None
-    strategy: str | None = None
-    restarts_in_window: int | None = None
-    intensity: int | None = None
-    period_s: float | None = None
-    children: tuple["Child", ...] = ()
-
-
-class Slot(msgspec.Struct, frozen=True):
-    """A decode slot; the age is the time since it was granted."""
-
-    slot: int
-    state: str
-    request_id: str | None
-    tokens: int
-    age_s: float
-
-
-class Loop(msgspec.Struct, frozen=True):
-    """Trio's event loop."""
-
-    tasks: int
-    runnable: int
-    threads: int
-    worker_threads: int
-    loop_lag_s: float
-    loop_lag_max_s: float
-
-
-class Readiness(msgspec.Struct, frozen=True):
-    """Whether the server should get traffic, and why not."""
-
-    status: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One look at a server."""
-
-    address: str
-    readiness: Readiness
-    tree: Child
-    slots: tuple[Slot, ...]
-    loop: Loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,37 +39,6 @@ class Span:
 
 
 Line = Sequence[Span]
-T = TypeVar("T")
-
-
-def fetch(address: Address) -> Sample:
-    """One look. Raises OpsUnreachable."""
-    host, port = address
-    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    try:
-        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
-        try:
-            return Sample(
-                address=name,
-                readiness=_get(connection, "/health/ready", Readiness, also=503),
-                tree=_get(connection, "/ops/tree", Child),
-                slots=_get(connection, "/ops/slots", tuple[Slot, ...]),
-                loop=_get(connection, "/ops/runtime", Loop),
-            )
-        finally:
-            connection.close()
-    except (OSError, UnicodeError, http.client.HTTPException, msgspec.MsgspecError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise OpsUnreachable(name, plain(reason)) from error
-
-
-def _get(connection: http.client.HTTPConnection, path: str, kind: type[T], also: int = 200) -> T:
-    connection.request("GET", path)
-    reply = connection.getresponse()
-    body = reply.read(_BODY_BYTES)
-    if reply.status not in (200, also):
-        raise http.client.HTTPException(f"GET {path} is answered with status {reply.status}")
-    return msgspec.json.decode(body, type=kind)
 
 
 def watch(
@@ -227,6 +112,19 @@ def _header(sample: Sample, lost: str | None) -> Iterator[Line]:
             f"{loop.worker_threads} at work; loop lag {loop.loop_lag_s * 1000:.1f} ms lately, "
             f"{loop.loop_lag_max_s * 1000:.1f} ms at most"
         ),
+    )
+    yield from (_circuit(breaker) for breaker in sample.breakers)
+
+
+def _circuit(breaker: Circuit) -> Line:
+    closed = breaker.circuit == "closed"
+    told = [f"{breaker.failures_in_row} failures in a row"] if breaker.failures_in_row else []
+    if breaker.retry_after_s is not None:
+        told.append(f"next try in {format_age(breaker.retry_after_s)}")
+    return (
+        Span(f"circuit {breaker.name}: "),
+        Span(breaker.circuit.replace("_", " "), "green" if closed else "red"),
+        Span("".join(f", {word}" for word in told)),
     )
 
 
@@ -350,15 +248,6 @@ def _clipped(spans: Line, room: int) -> Iterator[Span]:
 
 def _padded(cell: Span, width: int) -> Span:
     return Span(cell.text + " " * (width - columns(cell.text) + 2), cell.colour)
-
-
-def plain(text: str) -> str:
-    """Without what would move a terminal's cursor or reorder its text: controls, formats,
-    separators of lines."""
-    spaced = "".join(" " if char in "\t\r\n" else char for char in text)
-    return "".join(
-        char for char in spaced if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-    )
 
 
 def columns(text: str) -> int:

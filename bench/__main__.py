@@ -15,13 +15,15 @@ from pathlib import Path
 from antiphon import __version__
 from antiphon.engine.models import ModelStore, progress_on
 from antiphon.settings import load_settings
+from antiphon.testing.databases import private_postgres
 from antiphon.testing.process import ServerProcess, running_server
 from bench.engine import bare_engine, lone_request, throughput
 from bench.figure import Figure, table
 from bench.hangup import hang_ups
 from bench.memory import memory
+from bench.stored import stored
 
-_PARTS = ("memory", "throughput", "lone", "hangup")
+_PARTS = ("memory", "throughput", "lone", "hangup", "stored")
 """In this order: memory at rest is that of a server which did nothing yet."""
 
 
@@ -30,8 +32,15 @@ def main() -> int:
     parser.add_argument("--only", choices=_PARTS, action="append", help="leave out the others")
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     options = parser.parse_args()
+    parts = options.only or _PARTS
     with running_server() as server:
-        figures = _measure(server, options.only or _PARTS)
+        figures = _measure(server, parts)
+    if "stored" in parts:
+        with (
+            private_postgres(hasty=False) as postgres,
+            running_server(ANTIPHON_DATABASE_URL=postgres.fresh()) as server,
+        ):
+            figures += _told("storage, PostgreSQL", stored(server, "PostgreSQL"))
     held = all(figure.holds is not False for figure in figures)
     print(table(figures))
     print(f"saved as {_save(figures, held, options.out)}")
@@ -53,6 +62,8 @@ def _measure(server: ServerProcess, parts: tuple[str, ...] | list[str]) -> list[
                 figures += _told("lone request", lone_request(server, bare))
     if "hangup" in parts:
         figures += _told("hang-ups", hang_ups(server))
+    if "stored" in parts:
+        figures += _told("storage, SQLite", stored(server, "SQLite"))
     return figures
 
 

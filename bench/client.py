@@ -11,17 +11,21 @@ from typing import Any
 from antiphon.settings import Settings
 
 _RECV = 65_536
-_DONE = b"data: [DONE]"
-_CONTENT = b'"content":"'
+_LAST = 4096
+"""The last event of a short response is within so many bytes of the end."""
+_DONES = (b"data: [DONE]", b"event: response.completed", b"event: response.incomplete")
+"""What comes last, of a chat completion and of a response."""
+_TEXTS = (b'"content":"', b'"type":"response.output_text.delta"')
 
 
 @dataclass(slots=True)
 class Call:
-    """One streamed chat completion: what was sent, what came, and when its first text came
+    """One streamed answer: what was sent, what came, and when its first text came
     (CLOCK_MONOTONIC)."""
 
     body: bytes
     request_id: str
+    path: str = "/v1/chat/completions"
     first_text_at: float | None = None
     raw: bytearray = field(default_factory=bytearray)
     sock: socket.socket | None = None
@@ -67,7 +71,7 @@ def chat_body(content: str, **fields: Any) -> bytes:
 def start(address: tuple[str, int], call: Call) -> None:
     """Connect and send the request."""
     head = (
-        f"POST /v1/chat/completions HTTP/1.1\r\nHost: {address[0]}\r\n"
+        f"POST {call.path} HTTP/1.1\r\nHost: {address[0]}\r\n"
         f"Content-Type: application/json\r\nX-Request-Id: {call.request_id}\r\n"
         f"Connection: close\r\nContent-Length: {len(call.body)}\r\n\r\n"
     )
@@ -82,9 +86,9 @@ def take(call: Call) -> bool:
     assert call.sock is not None
     data = call.sock.recv(_RECV)
     call.raw += data
-    if call.first_text_at is None and _CONTENT in data:
+    if call.first_text_at is None and any(text in data for text in _TEXTS):
         call.first_text_at = time.monotonic()
-    if data and _DONE not in call.raw[-64:]:
+    if data and not any(done in call.raw[-_LAST:] for done in _DONES):
         return True
     call.sock.close()
     return False

@@ -12,7 +12,7 @@ from collections import Counter
 
 import structlog
 
-from antiphon.testing.nemesis import simulate
+from antiphon.testing.simulation import simulate
 
 
 def main() -> int:
@@ -26,11 +26,13 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     turns: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    sites: Counter[str] = Counter()
     broken = 0
     for seed in range(options.first, options.first + options.seeds):
         outcome = simulate(seed, minutes=options.minutes)
         turns += outcome.outcomes
         faults += outcome.faults
+        sites += outcome.sites
         if options.story:
             print("\n".join(outcome.story))
         for violation in outcome.violations:
@@ -41,6 +43,7 @@ def main() -> int:
     print(f"{options.seeds} seeds of {options.minutes:g} virtual minutes, {broken} with violations")
     print("turns:", ", ".join(f"{name} {count}" for name, count in turns.most_common()))
     print("faults:", ", ".join(f"{name} {count}" for name, count in faults.most_common()))
+    print("fault sites:", ", ".join(f"{name} {count}" for name, count in sites.most_common()))
     return 1 if broken else 0
 
 

@@ -1,22 +1,28 @@
 """The whole tree of one server, with the default model's tokenizer and a scripted engine."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import msgspec
 import pytest
 import trio
 import trio.testing
 
+from antiphon.actors.breaker import Permit
 from antiphon.app import Server
-from antiphon.events import CancelCause, Message, Sampling, Turn
-from antiphon.ids import RequestId
+from antiphon.errors import AskTimeout, QueueFull
+from antiphon.events import Admit, CancelCause, Message, Sampling, Turn, TurnFailed
+from antiphon.ids import ActorPath, RequestId
+from antiphon.live_settings import Effect, LiveSettings
 from antiphon.serving import listening
-from antiphon.settings import EngineSettings, Settings
+from antiphon.settings import EngineSettings, GenerationSettings, QueueSettings, Settings
 from antiphon.supervision.exits import Stopped
 from antiphon.supervision.root import Outcome
+from antiphon.testing.contents import NoContents
 from antiphon.testing.models import prepared_default_model
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.testing.stores import ScriptedOpener
 
 pytestmark = pytest.mark.engine
 SETTINGS = msgspec.structs.replace(Settings(), bind="127.0.0.1:0", ops_bind="127.0.0.1:0")
@@ -24,10 +30,20 @@ SETTINGS = msgspec.structs.replace(Settings(), bind="127.0.0.1:0", ops_bind="127
 
 @asynccontextmanager
 async def running(
-    settings: Settings, launcher: ScriptedLauncher, outcomes: list[Outcome] | None = None
+    settings: Settings | LiveSettings,
+    launcher: ScriptedLauncher,
+    outcomes: list[Outcome] | None = None,
 ) -> AsyncIterator[Server]:
-    with listening(settings) as listeners:
-        server = Server(settings, prepared_default_model(), listeners, launcher=launcher)
+    live = settings if isinstance(settings, LiveSettings) else LiveSettings(settings, Settings)
+    with listening(live.current) as listeners:
+        server = Server(
+            live,
+            prepared_default_model(),
+            listeners,
+            launcher=launcher,
+            open_store=ScriptedOpener(),
+            files=NoContents(),
+        )
         stop, ready = trio.Event(), trio.Event()
         async with trio.open_nursery() as nursery:
 
@@ -104,3 +120,56 @@ async def test_an_engine_that_takes_its_whole_grace_to_end_is_not_stuck(
         pass
 
     assert [(outcome.exit, outcome.stuck) for outcome in outcomes] == [(Stopped(), ())]
+
+
+async def test_readiness_names_an_open_circuit_until_its_next_try_is_due(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with running(SETTINGS, manual()) as server:
+        for _ in range(5):
+            admitted = server.breaker.admit()
+            assert isinstance(admitted, Permit)
+            with suppress(AskTimeout), admitted:
+                raise AskTimeout(ActorPath("root/pools"), 15.0)
+        named = server.not_ready()
+        await trio.sleep(1.0)
+        due = server.not_ready()
+
+    assert named == (f"circuit engine {server.name}: open for 1.0 s",)
+    assert due == ()
+
+
+async def test_a_reload_counts_for_what_comes_next_and_a_restarted_driver_takes_the_rest():
+    changed = msgspec.structs.replace(
+        SETTINGS,
+        queue=QueueSettings(max_requests=1),
+        generation=GenerationSettings(default_max_tokens=3),
+        engine=EngineSettings(silence_s=7.0),
+        ops_token="a-token-nobody-guesses",
+    )
+    live = LiveSettings(SETTINGS, lambda: changed)
+    launcher = manual()
+    async with running(live, launcher) as server:
+        changes = {change.key: change.needs for change in await live.reload("SIGHUP")}
+        silence_before = server.status.silence_s
+        streams = []
+        for number in range(5):
+            turn = replace(a_turn(server, str(number)), max_tokens=None)
+            streams.append(await server.directory.open_turn(turn))
+            await trio.testing.wait_all_tasks_blocked()
+        admits = [command for command in launcher.link.sent if isinstance(command, Admit)]
+        failed = await streams[-1].next_event()
+        launcher.link.die()
+        await trio.testing.wait_all_tasks_blocked()
+        silence_after = server.status.silence_s
+
+    assert changes == {
+        "queue.max_requests": None,
+        "generation.default_max_tokens": None,
+        "ops_token": None,
+        "engine.silence_s": Effect.ENGINE,
+    }
+    assert [admit.max_tokens for admit in admits] == [3, 3, 3]
+    assert isinstance(failed, TurnFailed)
+    assert isinstance(failed.error, QueueFull)
+    assert (silence_before, silence_after) == (20.0, 7.0)

@@ -1,8 +1,12 @@
+import http.server
+import json
 import logging
+import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -22,10 +26,11 @@ from antiphon.ports import SamplingDefaults
 def _as_before(monkeypatch, tmp_path):
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    terminate = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     monkeypatch.setenv("ANTIPHON_DATA_DIR", str(tmp_path / "data"))
     yield
-    signal.signal(signal.SIGTERM, terminate)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     root.handlers[:], root.level = handlers, level
     structlog.reset_defaults()
 
@@ -58,8 +63,9 @@ def app(monkeypatch):
     app.served = []
     app.status = 0
 
-    def serve(settings, model):
+    def serve(settings, model, reread, *, reload_first):
         app.served.append((settings, model))
+        app.reread, app.reload_first = reread, reload_first
         return app.status
 
     app.serve = serve
@@ -115,6 +121,119 @@ def test_a_served_model_leaves_sigterm_to_the_server(app, prepared):
     _run("serve")
 
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_server_can_read_its_settings_again_as_at_the_start(
+    app, prepared, monkeypatch, tmp_path
+):
+    config = tmp_path / "c.toml"
+    config.write_text("[engine]\nslots = 4\n")
+    monkeypatch.setenv("ANTIPHON_QUEUE_MAX_REQUESTS", "7")
+    _run("serve", "--config", str(config))
+    config.write_text("[engine]\nslots = 5\n")
+    monkeypatch.delenv("ANTIPHON_QUEUE_MAX_REQUESTS")
+
+    again = app.reread()
+
+    assert (again.engine.slots, again.queue.max_requests) == (5, 7)
+    assert app.reload_first() is False
+
+
+def test_settings_from_a_pipe_are_not_read_again_as_an_empty_file(app, prepared, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("[engine]\nslots = 4\n",))
+    writer.start()
+    _run("serve", "--config", str(pipe))
+    writer.join()
+
+    assert app.served[0][0].engine.slots == 4
+    with pytest.raises(SettingsError, match="no file that can be read again"):
+        app.reread()
+
+
+def test_a_hangup_while_the_model_is_prepared_is_kept_for_the_server(app, prepared, monkeypatch):
+    def ensure(self, reference, progress):
+        # Not sent: once a test of this process has had oneDNN switch on AMX, a signal's frame is
+        # larger than the alternative stack that pytest's faulthandler has set up for signals.
+        handler = signal.getsignal(signal.SIGHUP)
+        assert callable(handler)
+        handler(signal.SIGHUP, None)
+        return prepared
+
+    monkeypatch.setattr(ModelStore, "ensure", ensure)
+
+    assert _run("serve").exit_code == 0
+    assert app.reload_first() is True
+
+
+class Ops(http.server.BaseHTTPRequestHandler):
+    """An operations listener that knows one command."""
+
+    def do_POST(self):
+        self.server.asked.append((self.path, self.headers["authorization"]))
+        status, body = self.server.answer
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def ops():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ops) as server:
+        server.asked = []
+        server.at = f"127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_reload_tells_what_became_of_each_changed_key(ops, monkeypatch):
+    monkeypatch.setenv("ANTIPHON_OPS_TOKEN", "a-token-nobody-guesses")
+    changes = [
+        {"key": "queue.max_requests", "applied": True, "needs": None},
+        {"key": "bind", "applied": False, "needs": "process_restart"},
+    ]
+    ops.answer = (200, {"command": "reload", "duration_s": 0.1, "changes": changes})
+
+    result = _run("reload", "--ops", ops.at)
+
+    assert result.exit_code == 0, result.output
+    assert result.output == "queue.max_requests: in force\nbind: process restart needed\n"
+    assert ops.asked == [("/ops/reload", "Bearer a-token-nobody-guesses")]
+
+
+def test_a_reload_that_changed_nothing_says_so(ops):
+    ops.answer = (200, {"changes": []})
+
+    assert _run("reload", "--ops", ops.at).output == "nothing has changed\n"
+    assert ops.asked == [("/ops/reload", None)]
+
+
+def test_a_refused_reload_is_one_line_with_the_servers_words(ops):
+    ops.answer = (409, {"error": {"message": "setting engine.slots: \x1b[2Jno", "code": "x"}})
+
+    result = _run("reload", "--ops", ops.at)
+
+    assert result.exit_code == 1
+    assert result.stderr == f"antiphon: {ops.at} refuses: setting engine.slots: [2Jno\n"
+
+
+@pytest.mark.parametrize("answer", [(200, {}), (500, {}), (404, [])])
+def test_what_is_no_operations_listener_reloads_nothing(ops, answer):
+    ops.answer = answer
+
+    result = _run("reload", "--ops", ops.at)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"antiphon: no answer from {ops.at}: ")
 
 
 @pytest.mark.parametrize(

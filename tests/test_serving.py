@@ -1,11 +1,17 @@
 """One server process around a tree of one child: sockets, signals, banner, exit status."""
 
+import fcntl
+import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,14 +25,15 @@ PATIENCE_S = 30.0
 
 SERVER = """
 import sys
+from pathlib import Path
 
-import msgspec
+import structlog
 import trio
 
 from antiphon import serving
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.logs import configure_logging
-from antiphon.settings import Settings
+from antiphon.settings import load_settings
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import ChildSpec, Grace, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
@@ -34,6 +41,7 @@ from antiphon.supervision.supervisor import Supervisor
 async def polite(context):
     context.ready()
     await context.stopping.wait()
+    structlog.get_logger("c").debug("leaving")
 
 async def slow(context):
     context.ready()
@@ -55,7 +63,7 @@ async def unready(context):
 class Server:
     name = "one-child"
 
-    def __init__(self, settings, model, listeners):
+    def __init__(self, live, model, listeners):
         self.status = EngineStatus(model=self.name, silence_s=1)
         grace = Grace(60.0 if sys.argv[1] == "slow" else 0.1)
         child = ChildSpec(id="c", start=globals()[sys.argv[1]], shutdown=grace, kill_grace_s=0.1)
@@ -68,18 +76,25 @@ class Server:
 
 serving.Server = Server
 configure_logging("info", "json", sys.stderr)
-settings = msgspec.structs.replace(Settings(), bind="127.0.0.1:0", ops_bind="127.0.0.1:0")
-sys.exit(serving.serve(settings, None))
+config = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+free = {"ANTIPHON_BIND": "127.0.0.1:0", "ANTIPHON_OPS_BIND": "127.0.0.1:0"}
+
+def read():
+    return load_settings(config, free)
+
+sys.exit(serving.serve(read(), None, read, reload_first=lambda: sys.argv[3:] == ["reload"]))
 """
 
 
 @contextmanager
-def serving(child: str, **streams: int) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
+def serving(
+    child: str, *arguments: object, **options: Any
+) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, child],
+        [sys.executable, "-c", SERVER, child, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
-        **{"stdout": subprocess.DEVNULL, **streams},
+        **{"stdout": subprocess.DEVNULL, **options},
     )
     assert process.stderr is not None
     log = LogTail(process.stderr)
@@ -117,6 +132,108 @@ def test_a_second_signal_ends_the_process_now():
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(PATIENCE_S) == 130
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "antiphon.toml"
+    file.write_text("")
+    return file
+
+
+def test_a_hangup_reloads_the_settings_and_the_server_goes_on(config: Path):
+    with serving("polite", config) as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        config.write_text('log_level = "debug"\nbind = "127.0.0.1:1"\n[engine]\nslots = 4\n')
+        process.send_signal(signal.SIGHUP)
+        line = log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+        assert (line["source"], line["applied"]) == ("SIGHUP", ["log_level"])
+        assert line["needs_engine_restart"] == ["engine.slots"]
+        # The environment wins over the file, as it did at the start.
+        assert line["needs_process_restart"] == []
+        log.join()
+        assert log.events("leaving"), "a line at debug level"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[engine]\nslots = 0\n", "engine.slots"),
+        ("[engine]\nslot = 1\n", "engine.slot"),
+        ("[engine", "--config"),
+        ("a = " + "[" * 9999, "--config"),
+        ("a = " + "9" * 9999, "--config"),
+        (None, "--config"),
+    ],
+)
+def test_settings_that_are_wrong_or_gone_change_nothing(config: Path, text: str | None, key: str):
+    with serving("polite", config) as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        config.unlink() if text is None else config.write_text(text)
+        process.send_signal(signal.SIGHUP)
+        line = log.wait_for("reload_refused", within_s=PATIENCE_S)
+        config.write_text("[queue]\nmax_requests = 7\n")
+        process.send_signal(signal.SIGHUP)
+        after = log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+        assert f"setting {key}: " in line["reason"]
+        assert "\n" not in line["reason"]
+        assert after["applied"] == ["queue.max_requests"]
+
+
+def test_a_hangup_during_the_boot_and_during_the_drain_reloads_too(config: Path):
+    with serving("unready", config) as (process, log):
+        log.wait_for("booting", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGHUP)
+        log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+    with serving("slow", config) as (process, log):
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        log.wait_for("stop_requested", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGHUP)
+        log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 130
+
+
+def test_a_hangup_that_came_before_the_server_ran_is_seen_to_first(config: Path):
+    with serving("polite", config, "reload") as (process, log):
+        log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_server_outlives_its_terminal(config: Path):
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    with serving(
+        "polite",
+        config,
+        stdin=theirs,
+        stdout=theirs,
+        start_new_session=True,
+        preexec_fn=take_terminal,
+    ) as (process, log):
+        os.close(theirs)
+        log.wait_for("server_ready", within_s=PATIENCE_S)
+        os.close(ours)
+        log.wait_for("settings_reloaded", within_s=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_child_that_ignores_its_cancellation_does_not_keep_the_process_alive():

@@ -32,7 +32,9 @@ def _other(name, default):
                 "log_level": "debug",
                 "log_format": "json",
                 "kv_precision": "f16",
+                "durability": "full",
                 "ops_token": "a-secret-of-24-letters-or",
+                "faults": "seed=7 host.step=raise@0.01",
             }.get(name, "another")
 
 
@@ -261,6 +263,13 @@ def test_an_operator_token_is_never_part_of_the_settings_text(tmp_path):
     assert settings.ops_token == secret
     assert secret not in f"{settings} {settings!r}"
     assert "ops_bind" in repr(settings)
+
+
+def test_a_databases_password_is_never_part_of_the_settings_text():
+    settings = load_settings(None, {"ANTIPHON_DATABASE_URL": "postgresql://me:hunter2@host/name"})
+
+    assert settings.database.url == "postgresql://me:hunter2@host/name"
+    assert "hunter2" not in f"{settings} {settings!r}"
 
 
 def test_an_operator_token_of_the_wrong_type_is_not_shown(tmp_path):

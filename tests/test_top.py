@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
 
 import httpx
 import msgspec
@@ -23,30 +22,15 @@ from prometheus_client import CollectorRegistry
 
 from antiphon.cli import main
 from antiphon.errors import OpsUnreachable
-from antiphon.http.ops.app import SlotView, make_ops_app
-from antiphon.http.ops.commands import OpsCommands
+from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
-from antiphon.ids import ActorPath, RequestId, SlotIndex
+from antiphon.ops_client import Box, Child, Exit, Loop, Readiness, Sample, Slot, fetch
+from antiphon.plain import plain
 from antiphon.settings import HttpSettings
-from antiphon.supervision.runtime import RuntimeStatistics
-from antiphon.supervision.tree import LastExit, MailboxStatistics, Node
 from antiphon.testing.http import serving
+from antiphon.testing.ops import ScriptedSources, a_breaker, no_commands
 from antiphon.testing.process import running_server
-from antiphon.top import (
-    UNBOUNDED,
-    Box,
-    Child,
-    Exit,
-    Loop,
-    Readiness,
-    Sample,
-    Slot,
-    columns,
-    draw,
-    fetch,
-    plain,
-    watch,
-)
+from antiphon.top import UNBOUNDED, columns, draw, watch
 
 BOX = Box(
     depth=3,
@@ -298,6 +282,7 @@ def pages(**replaced):
         "/ops/tree": (200, msgspec.json.encode(TREE)),
         "/ops/slots": (200, msgspec.json.encode([busy(0)])),
         "/ops/runtime": (200, msgspec.json.encode(LOOP)),
+        "/ops/breakers": (200, b"[]"),
     }
     handler = type("Handler", (Pages,), {"answers": answers | replaced})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -447,63 +432,20 @@ def _until(terminal, word):
     return seen
 
 
-@dataclass
-class Sources:
-    reasons: list[str] = field(default_factory=list)
-
-    def not_ready(self):
-        return self.reasons
-
-    def slots(self):
-        return [
-            SlotView(
-                slot=SlotIndex(0),
-                state="prefill",
-                request_id=RequestId("req_live"),
-                tokens=5,
-                age_s=0.25,
-            )
-        ]
-
-    def tree(self):
-        box = dict.fromkeys(MailboxStatistics.__dataclass_fields__, 0)
-        return Node(
-            path=ActorPath("root"),
-            kind="worker",
-            state="up",
-            incarnation=2,
-            restarts=1,
-            last_exit=LastExit(kind="crashed", text="ValueError: no", age_s=2.0),
-            uptime_s=1.0,
-            mailbox=MailboxStatistics(**box | {"current": "Ping", "current_age_s": 0.5}),
-        )
-
-    def runtime(self):
-        return RuntimeStatistics(
-            tasks=20,
-            runnable=1,
-            threads=3,
-            worker_threads=0,
-            worker_threads_limit=40,
-            waiting_for_thread=0,
-            loop_lag_s=0.0042,
-            loop_lag_max_s=0.1,
-        )
-
-
 @pytest.mark.parametrize("reasons", [[], ["no engine"]])
 async def test_the_pages_of_the_operations_app_are_understood(reasons):
     registry = CollectorRegistry()
     telemetry = PrometheusTelemetry(registry)
-    commands = OpsCommands(operator=object(), token=None, deadline_s=1.0)
-    app = make_ops_app(Sources(reasons), HttpSettings(), registry, telemetry, commands)
+    sources = ScriptedSources(reasons, circuits=[a_breaker("open", retry_after_s=2.0)])
+    app = make_ops_app(sources, HttpSettings, registry, telemetry, no_commands())
     async with serving(app, HttpSettings()) as server:
         url = httpx.URL(server.url)
         seen = await trio.to_thread.run_sync(fetch, (url.host, url.port))
 
     assert seen.readiness.reasons == tuple(reasons)
     drawn = "\n".join(draw(seen, 200, 50))
-    assert "req_live" in drawn
+    assert "req_1" in drawn
+    assert "circuit engine m: open, next try in 2.0 s" in drawn
     assert "Ping for 0.5 s, 2.0 s ago: ValueError: no" in drawn
 
 

@@ -10,9 +10,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 import trio
 
+from antiphon import faults
 from antiphon.actors.address import Address
 from antiphon.actors.ref import Ref
 from antiphon.actors.reply import waiting_chain
+from antiphon.fault_plan import Site
 from antiphon.ids import ActorPath
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.exits import exit_of
@@ -59,6 +61,11 @@ class ActorContext(Generic[M]):
     @property
     def incarnation(self) -> int:
         return self._child.incarnation
+
+    @property
+    def backlog(self) -> int:
+        """Messages that wait to be taken, among them some that nobody wants any more."""
+        return len(self._address.mailbox)
 
     @property
     def stopping(self) -> trio.Event:
@@ -152,13 +159,14 @@ async def _run(make: Callable[[], Actor[M]], address: Address[M], child: ChildCo
     try:
         async with trio.open_nursery() as nursery:
             me = ActorContext(address, child, nursery)
+            await faults.pause(Site.ACTOR_START, child.path)
             await _maybe(actor.start(me))
             started = True
             child.ready()
             await _serve(actor, me, address, child)
             finished = True
             waiting_chain.set((child.path,))
-            await _maybe(actor.terminate())
+            await _terminate(actor, child)
             nursery.cancel_scope.cancel("the actor has terminated")
     except BaseException as error:
         if exit_of(error) is not None and not finished:
@@ -194,6 +202,7 @@ async def _serve(
         elif not chained:
             waiting_chain.set(own_chain)
             chained = True
+        await faults.pause(Site.ACTOR_HANDLE, child.path)
         pending = actor.handle(entry.message)
         if pending is not None:
             await pending
@@ -205,10 +214,15 @@ async def _serve(
 
 async def _clean_up(actor: Actor[Any], child: ChildContext) -> None:
     try:
-        await _maybe(actor.terminate())
+        await _terminate(actor, child)
     except Exception as error:
         # The crash that led here is the one to report as the exit; this is the second fact.
         log.error("terminate_failed", path=child.path, error=repr(error), exc_info=error)
+
+
+async def _terminate(actor: Actor[Any], child: ChildContext) -> None:
+    await faults.pause(Site.ACTOR_TERMINATE, child.path)
+    await _maybe(actor.terminate())
 
 
 async def _beside(

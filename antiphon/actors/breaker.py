@@ -8,10 +8,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import assert_never
 
+import structlog
 import trio
 
 from antiphon.errors import RequestError, SpecError
+
+log = structlog.get_logger(__name__)
 
 
 class Circuit(enum.Enum):
@@ -71,10 +75,19 @@ class BreakerStatistics:
     """Results that came after the circuit had changed, and so changed nothing."""
 
 
-def is_failure(error: Exception) -> bool:
+class Verdict(enum.Enum):
+    """What the end of a call says about the callee."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    NOTHING = "nothing"
+    """As if the caller had left: a probe's place is free again."""
+
+
+def verdict_on(error: Exception) -> Verdict:
     """A refusal of one request shows that the callee works; everything else is a failure, a
     deadline that passed included."""
-    return not isinstance(error, RequestError)
+    return Verdict.SUCCESS if isinstance(error, RequestError) else Verdict.FAILURE
 
 
 class Breaker:
@@ -85,11 +98,11 @@ class Breaker:
         name: str,
         spec: BreakerSpec = BreakerSpec(),
         *,
-        is_failure: Callable[[Exception], bool] = is_failure,
+        judge: Callable[[Exception], Verdict] = verdict_on,
     ) -> None:
         self._name = name
         self._spec = spec
-        self.is_failure = is_failure
+        self.judge = judge
         self._circuit = Circuit.CLOSED
         self._in_row = 0
         self._reset_s = spec.reset_s
@@ -116,6 +129,7 @@ class Breaker:
         if self._circuit is Circuit.HALF_OPEN:
             self._reset_s = self._spec.reset_s
             self._turn(Circuit.CLOSED)
+            log.info("circuit_closed", name=self._name)
 
     def failed(self, era: int, now: float) -> None:
         """For a permit: its call failed."""
@@ -153,6 +167,12 @@ class Breaker:
         self._opened += 1
         self._until = now + self._reset_s
         self._turn(Circuit.OPEN)
+        log.warning(
+            "circuit_opened",
+            name=self._name,
+            failures_in_row=self._in_row,
+            next_try_s=round(self._reset_s, 3),
+        )
 
     def _turn(self, circuit: Circuit) -> None:
         self._circuit = circuit
@@ -184,12 +204,20 @@ class Permit:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        breaker = self._breaker
         match error:
             case None:
-                self._breaker.succeeded(self._era)
-            case Exception() if self._breaker.is_failure(error):
-                self._breaker.failed(self._era, trio.current_time())
+                verdict = Verdict.SUCCESS
             case Exception():
-                self._breaker.succeeded(self._era)
+                verdict = breaker.judge(error)
             case _:
-                self._breaker.abandoned(self._era)
+                verdict = Verdict.NOTHING
+        match verdict:
+            case Verdict.SUCCESS:
+                breaker.succeeded(self._era)
+            case Verdict.FAILURE:
+                breaker.failed(self._era, trio.current_time())
+            case Verdict.NOTHING:
+                breaker.abandoned(self._era)
+            case _:
+                assert_never(verdict)

@@ -54,10 +54,6 @@ class Ref(Generic[M_contra]):
         """
         self._address.mailbox.put_nowait(message)
 
-    async def tell_when_room(self, message: M_contra) -> None:
-        """As tell, but waits for room where the policy is Overflow.BLOCK."""
-        await self._address.mailbox.put(message)
-
     def tell_system(self, message: M_contra) -> None:
         """Send ahead of everything on the user lane; never refused. For cancels and releases."""
         self._address.mailbox.put_system(message)

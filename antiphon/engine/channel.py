@@ -8,8 +8,10 @@ import select
 import socket
 from collections.abc import Sequence
 
-from antiphon.engine.wire import command_decoder, encode_frame
+from antiphon import faults
+from antiphon.engine.wire import GARBAGE, command_decoder, encode_frame
 from antiphon.events import HostCommand, HostFrame
+from antiphon.fault_plan import Site
 
 BACKLOG_LIMIT = 1024 * 1024
 """Bytes that may wait for the server, tens of seconds of text, before the engine waits as well."""
@@ -36,6 +38,7 @@ class HostChannel:
     def receive(self, timeout_s: float, also: Sequence[int] = ()) -> list[HostCommand]:
         """Commands that came; waits up to `timeout_s` when there are none, or until one of the
         descriptors `also` is readable. Raises ServerGone, HostProtocolError."""
+        faults.maybe(Site.WIRE_READ)
         if not self._commands:
             self._poll(timeout_s, also)
         commands, self._commands = self._commands, []
@@ -43,8 +46,12 @@ class HostChannel:
 
     def send(self, frames: Sequence[HostFrame]) -> None:
         """Queue the frames and write what the socket takes. Raises ServerGone."""
+        faults.maybe(Site.WIRE_WRITE)
         for frame in frames:
-            self._backlog += encode_frame(frame)
+            garbled = faults.strikes(Site.WIRE_WRITE_GARBLED)
+            self._backlog += GARBAGE if garbled else encode_frame(frame)
+        if faults.strikes(Site.WIRE_WRITE_CUT):
+            self._cut()
         self._write()
         while len(self._backlog) > BACKLOG_LIMIT:
             self._poll(None, ())
@@ -91,3 +98,10 @@ class HostChannel:
         except OSError as error:
             raise ServerGone from error
         del self._backlog[:sent]
+
+    def _cut(self) -> None:
+        """Die in the middle of the last frame, as a process that is killed while it writes."""
+        del self._backlog[-1:]
+        self._write()
+        self._socket.close()
+        raise ServerGone

@@ -24,6 +24,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `threads` 0 is all cores. `window` is prompt plus answer in tokens: the prepared folder no
     longer says it.
     `stop_token_ids` end an answer unless `ignore_eos`; none of their text ever leaves.
+    `faults` is a plan for tests of the server (`antiphon.faults`).
     """
 
     model_dir: Path
@@ -37,6 +38,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     step_tokens: int = 128
     prefix_cache: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    faults: str | None = None
 
 
 def encode_config(config: HostConfig) -> str:

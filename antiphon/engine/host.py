@@ -16,6 +16,7 @@ from collections.abc import Callable
 import structlog
 from tokenizers import Tokenizer
 
+from antiphon import faults
 from antiphon.engine.channel import HostChannel, ServerGone
 from antiphon.engine.config import EngineKind, HostConfig, decode_config
 from antiphon.engine.contract import EngineBroken, StepEngine
@@ -24,6 +25,7 @@ from antiphon.engine.runtime import HostRuntime
 from antiphon.engine.vocabulary import Vocabulary
 from antiphon.errors import HostProtocolError, HostStartFailed
 from antiphon.events import Fault, Ready
+from antiphon.fault_plan import Site
 
 log = structlog.get_logger(__name__)
 
@@ -52,13 +54,15 @@ def serve(connection: socket.socket, config: HostConfig, make_engine: EngineFact
     _log_to_stderr(config.log_level)
     channel = HostChannel(connection)
     try:
-        return _serve(channel, config, make_engine)
+        with faults.from_setting(config.faults):
+            return _serve(channel, config, make_engine)
     except ServerGone:
         log.info("server_gone")
         return 0
 
 
 def _serve(channel: HostChannel, config: HostConfig, make_engine: EngineFactory) -> int:
+    faults.maybe(Site.HOST_START)
     try:
         engine = make_engine(config)
         vocabulary = Vocabulary(Tokenizer.from_file(str(config.model_dir / "tokenizer.json")))

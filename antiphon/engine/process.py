@@ -15,11 +15,13 @@ from typing import IO
 import structlog
 import trio
 
+from antiphon import faults
 from antiphon.engine.config import HostConfig, encode_config
 from antiphon.engine.stderr import forward_lines
-from antiphon.engine.wire import FrameDecoder, encode_frame, frame_decoder
+from antiphon.engine.wire import GARBAGE, FrameDecoder, encode_frame, frame_decoder
 from antiphon.errors import HostLost, HostStartFailed
 from antiphon.events import Halt, HostCommand, HostFrame
+from antiphon.fault_plan import Site
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +82,8 @@ class HostLink:
     async def send(self, command: HostCommand) -> None:
         """Raises HostLost when the host is gone. A cancelled send still goes out, with the next."""
         # Kept in a buffer, since cancelling a half-written frame would ruin all that follow.
-        self._outgoing += encode_frame(command)
+        garbled = faults.strikes(Site.LINK_SEND_GARBLED)
+        self._outgoing += GARBAGE if garbled else encode_frame(command)
         async with self._sending:
             while self._outgoing:
                 try:

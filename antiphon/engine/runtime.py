@@ -9,6 +9,7 @@ from typing import Protocol
 
 import structlog
 
+from antiphon import faults
 from antiphon.engine.contract import AdmitRefused, EngineBroken, StepEngine, StepResult
 from antiphon.engine.slots import Slot, SlotTable
 from antiphon.engine.text import TextAssembler
@@ -27,11 +28,13 @@ from antiphon.events import (
     Stats,
     Step,
 )
+from antiphon.fault_plan import Site
 
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_S = 1.0
 _LAST_WORDS_S = 1.0
+_FOR_EVER_S = 10.0**6
 
 
 class Channel(Protocol):
@@ -106,6 +109,8 @@ class HostRuntime:
         text = TextAssembler(admit, self._vocabulary, self._end_tokens)
         slot = self._slots.admit(admit, text)
         try:
+            if faults.strikes(Site.HOST_ADMIT_REFUSED):
+                raise AdmitRefused("capacity", "a fault plan says so")
             self._engine.admit(admit)
         except AdmitRefused as refusal:
             self._give_up(slot, refusal.code, refusal.detail)
@@ -129,6 +134,11 @@ class HostRuntime:
             self._channel.send(frames)
 
     def _step(self) -> None:
+        faults.maybe(Site.HOST_STEP)
+        while faults.strikes(Site.HOST_STEP_HANG):
+            time.sleep(_FOR_EVER_S)
+        if faults.strikes(Site.HOST_STEP_BROKEN):
+            raise EngineBroken("a fault plan says so")
         before = time.perf_counter()
         result = self._engine.step()
         duration_s = time.perf_counter() - before

@@ -13,6 +13,9 @@ from antiphon.events import HostCommand, HostFrame
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A prompt of a million tokens is 5 MB; anything near this is garbage read as a length."""
 
+GARBAGE = b"\x00\x00\x00\x01\xc1"
+"""A frame that is malformed for sure: msgpack never uses the byte 0xc1. For fault plans."""
+
 _PREFIX_BYTES = 4
 _ENCODER = msgspec.msgpack.Encoder()
 

@@ -1,22 +1,55 @@
 """The API's application: the OpenAI routes inside the error boundary."""
 
+from collections.abc import Callable
+
 from quart_trio import QuartTrio
 
+from antiphon.http.auth import require_key
 from antiphon.http.boundary import BoundedApp
 from antiphon.http.openai.chat import ChatRoutes
+from antiphon.http.openai.conversations.export import ExportRoutes
+from antiphon.http.openai.conversations.item_routes import ItemRoutes
+from antiphon.http.openai.conversations.routes import ConversationRoutes
+from antiphon.http.openai.document import DocumentRoutes
+from antiphon.http.openai.files.routes import FileRoutes
 from antiphon.http.openai.models import ModelRoutes
-from antiphon.ports import Chat, Telemetry
+from antiphon.http.openai.responses.routes import ResponseRoutes
+from antiphon.http.openai.stored_chat.routes import StoredChatRoutes
+from antiphon.http.openai.users.routes import UserRoutes
+from antiphon.ports import Accounts, Chat, Contents, Responses, Telemetry
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.storage import StoreAccess
 
 
 def make_api_app(
     chat: Chat,
-    settings: HttpSettings,
-    generation: GenerationSettings,
+    settings: Callable[[], HttpSettings],
+    generation: Callable[[], GenerationSettings],
     telemetry: Telemetry,
+    *,
+    accounts: Accounts,
+    responses: Responses | None = None,
+    store: StoreAccess | None = None,
+    contents: Contents | None = None,
 ) -> QuartTrio:
-    """The application behind the API listener."""
+    """The application behind the API listener. Settings are asked for at each use. Without a store
+    there is nothing that keeps state."""
     app = BoundedApp(__name__, settings, telemetry, is_openai=True)
-    ChatRoutes(chat=chat, http=settings, generation=generation, telemetry=telemetry).register(app)
+    require_key(app, accounts)
+    ChatRoutes(
+        chat=chat, http=settings, generation=generation, telemetry=telemetry, responses=responses
+    ).register(app)
     ModelRoutes(chat=chat).register(app)
+    if responses is not None and store is not None:
+        ResponseRoutes(
+            responses=responses, store=store, chat=chat, http=settings, telemetry=telemetry
+        ).register(app)
+        StoredChatRoutes(store=store, http=settings).register(app)
+    if store is not None and contents is not None:
+        ConversationRoutes(store=store, contents=contents, http=settings).register(app)
+        ItemRoutes(store=store, contents=contents, http=settings).register(app)
+        ExportRoutes(store=store).register(app)
+        FileRoutes(store=store, contents=contents, http=settings).register(app)
+        UserRoutes(store=store, contents=contents, http=settings).register(app)
+    DocumentRoutes().register(app)
     return app

@@ -23,6 +23,7 @@ from quart_trio.asgi import TrioASGIHTTPConnection
 from quart_trio.wrappers import TrioResponse
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from antiphon.http.body_stream import PacedBody
 from antiphon.http.errors import describe_error
 from antiphon.http.exchange import Exchange
 
@@ -57,6 +58,7 @@ class ExchangeConnection(TrioASGIHTTPConnection):
     async def __call__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         exchange = Exchange.begin(self.scope, self._app.telemetry, is_quiet=self._app.is_quiet)
         try:
+            self._app.bound_bodies()
             request = self._create_request_from_scope(send)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch, nursery, exchange, request, receive)
@@ -77,6 +79,7 @@ class ExchangeConnection(TrioASGIHTTPConnection):
             message = await receive()
             if message["type"] == "http.request":
                 request.body.append(message.get("body", b""))
+                await cast("PacedBody", request.body).room()
                 if not message.get("more_body", False):
                     request.body.set_complete()
                     exchange.request_is_read = True
@@ -93,6 +96,7 @@ class ExchangeConnection(TrioASGIHTTPConnection):
         send: ASGISendCallable,
     ) -> None:
         response = await self._app.handle_request(request)
+        cast("PacedBody", request.body).give_up()
         exchange.status = response.status_code
         for name, value in self._app.answer_headers(exchange):
             response.headers[name] = value

@@ -1,17 +1,20 @@
 """The Quart application both listeners are made of: every error becomes one reply, every reply
 carries the request's id, and a defect is logged once, here."""
 
+from collections.abc import Callable
+
 import structlog
 import trio
 from quart import ResponseReturnValue
 from quart.wrappers import Request, Response
 from quart_trio import QuartTrio
 from quart_trio.asgi import TrioASGIHTTPConnection
-from quart_trio.wrappers import TrioResponse
+from quart_trio.wrappers import TrioRequest, TrioResponse
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from antiphon.http.asgi import ExchangeConnection
+from antiphon.http.body_stream import PacedRequest
 from antiphon.http.errors import ErrorReply, describe_error, error_body, error_headers
 from antiphon.http.exchange import Exchange, current_exchange
 from antiphon.ports import Telemetry
@@ -24,20 +27,31 @@ class BoundedApp(QuartTrio):
     """QuartTrio with one error boundary around every request."""
 
     asgi_http_class: type[TrioASGIHTTPConnection] = ExchangeConnection
+    request_class: type[TrioRequest] = PacedRequest
 
     def __init__(
-        self, name: str, settings: HttpSettings, telemetry: Telemetry, *, is_openai: bool
+        self,
+        name: str,
+        settings: Callable[[], HttpSettings],
+        telemetry: Telemetry,
+        *,
+        is_openai: bool,
     ) -> None:
         super().__init__(name, static_folder=None)
         self.telemetry = telemetry
         self.is_quiet = not is_openai
         self._is_openai = is_openai
-        self.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-        self.config["BODY_TIMEOUT"] = settings.body_timeout_s
+        self._settings = settings
         self.config["RESPONSE_TIMEOUT"] = None
         self.url_map.strict_slashes = False  # a redirect would lose the body of a POST
         self.url_map.merge_slashes = False
         self.register_error_handler(Exception, self._on_error)
+
+    def bound_bodies(self) -> None:
+        """Take the bounds on a request's body as they are now, before the request is made."""
+        settings = self._settings()
+        self.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+        self.config["BODY_TIMEOUT"] = settings.body_timeout_s
 
     async def handle_request(self, request: Request) -> Response | WerkzeugResponse:
         async with self.request_context(request) as context:

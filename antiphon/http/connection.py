@@ -20,6 +20,8 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from antiphon import faults
+from antiphon.fault_plan import Site
 from antiphon.http.protocol import Http1Protocol
 
 log = structlog.get_logger(__name__)
@@ -52,6 +54,7 @@ class Limits:
     idle_timeout_s: float
     write_timeout_s: float
     max_body_bytes: int
+    max_upload_bytes: int
 
 
 class Connection:
@@ -124,6 +127,7 @@ class Connection:
             self._send,
         )
         protocol.max_body_bytes = self._limits.max_body_bytes
+        protocol.max_upload_bytes = self._limits.max_upload_bytes
         return protocol
 
     async def _read(self, protocol: Http1Protocol) -> None:
@@ -150,6 +154,9 @@ class Connection:
                     dropped_bytes += len(data)
                     if dropped_bytes > _LINGER_BYTES:
                         return
+                elif faults.strikes(Site.HTTP_READ_DROP):
+                    await self._drop()
+                    return
                 else:
                     await protocol.handle(RawData(bytes(data)))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -181,12 +188,19 @@ class Connection:
         except trio.WouldBlock:
             await self._send_lock.acquire()
         try:
-            data = data[self._write_now(data) :]
+            if faults.strikes(Site.HTTP_WRITE_DROP):
+                await self._drop()
+                return
+            is_stalled = faults.strikes(Site.HTTP_WRITE_STALL)
+            if not is_stalled:
+                data = data[self._write_now(data) :]
             for start in range(0, len(data), _WRITE_BYTES):
                 # Shielded, since half a chunk would corrupt the stream of a cancelled answer. A
                 # plain scope: fail_after's generator costs as much as the send itself.
                 deadline = trio.current_time() + self._limits.write_timeout_s
                 with trio.CancelScope(deadline=deadline, shield=True) as patience:
+                    if is_stalled:
+                        await trio.sleep_forever()
                     await self._stream.send_all(data[start : start + _WRITE_BYTES])
                 if patience.cancelled_caught:
                     self._facts.reader_was_too_slow = True

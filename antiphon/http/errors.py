@@ -12,21 +12,31 @@ from antiphon.errors import (
     ActorStopped,
     AskTimeout,
     ContextLengthExceeded,
+    ConversationLocked,
     Draining,
     EngineUnavailable,
     GenerationFailed,
     HostLost,
     HostProtocolError,
     HostStartFailed,
+    IdempotencyMismatch,
     InvalidRequest,
     MailboxFull,
     MaxChildren,
     ModelNotFound,
     NoActor,
+    NotPermitted,
     PayloadTooLarge,
     QueueExpired,
     QueueFull,
+    RecordNotFound,
+    ResponseInProgress,
+    StorageFull,
+    StoreFailed,
+    StoreUnavailable,
     TurnInterrupted,
+    Unauthenticated,
+    UnknownCursor,
 )
 
 _MAX_RETRY_AFTER_S = 60.0
@@ -54,21 +64,25 @@ class ErrorReply:
     """False for a defect of ours, which is logged with its traceback."""
 
 
-class _Body(msgspec.Struct):
+class ErrorDetail(msgspec.Struct):
+    """What went wrong, for people (`message`) and programs."""
+
     message: str
     type: str
     param: str | None
     code: str | None
 
 
-class _Envelope(msgspec.Struct):
-    error: _Body
+class ErrorBody(msgspec.Struct):
+    """The body of every answer that isn't a success."""
+
+    error: ErrorDetail
 
 
 def error_body(reply: ErrorReply) -> bytes:
     """The JSON body; also what an error event in a stream carries."""
-    body = _Body(message=reply.message, type=reply.type, param=reply.param, code=reply.code)
-    return msgspec.json.encode(_Envelope(body))
+    detail = ErrorDetail(message=reply.message, type=reply.type, param=reply.param, code=reply.code)
+    return msgspec.json.encode(ErrorBody(detail))
 
 
 def error_headers(reply: ErrorReply) -> dict[str, str]:
@@ -82,6 +96,8 @@ def error_headers(reply: ErrorReply) -> dict[str, str]:
         headers["x-should-retry"] = "true" if reply.retry_is_safe else "false"
     if reply.allow is not None:
         headers["Allow"] = reply.allow
+    if reply.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     return headers
 
 
@@ -95,6 +111,26 @@ def describe_error(error: BaseException) -> ErrorReply:
             return _invalid(400, message, param="messages", code="context_length_exceeded")
         case ModelNotFound():
             return _invalid(404, message, param="model", code="model_not_found")
+        case RecordNotFound(param=param):
+            return _invalid(404, message, param=param, code="not_found")
+        case UnknownCursor():
+            return _invalid(400, message, param="after", code="invalid_cursor")
+        case ConversationLocked():
+            return _invalid(400, message, param="conversation", code="conversation_locked")
+        case ResponseInProgress():
+            return _invalid(400, message, code="response_in_progress")
+        case IdempotencyMismatch():
+            return _invalid(422, message, code="idempotency_key_reused")
+        case Unauthenticated():
+            return _denied(401, message, "authentication_error", "invalid_api_key")
+        case NotPermitted():
+            return _denied(403, message, "permission_error", "insufficient_scope")
+        case StoreUnavailable(retry_after_s=after, refused=refused):
+            return _without_store(after, refused=refused)
+        case StorageFull():
+            return _storage_full()
+        case StoreFailed():
+            return _interrupted(500, "The server could not store this request.", "storage_failed")
         case PayloadTooLarge():
             return _invalid(413, message, code="request_too_large")
         case QueueFull(retry_after_s=after):
@@ -166,6 +202,29 @@ def _refused(message: str, type_: str, code: str, retry_after_s: float) -> Error
         retry_after_s=retry_after_s,
         retry_is_safe=True,
     )
+
+
+def _denied(status: int, message: str, type_: str, code: str) -> ErrorReply:
+    return ErrorReply(status=status, message=message, type=type_, code=code, retry_is_safe=False)
+
+
+def _without_store(retry_after_s: float, *, refused: bool) -> ErrorReply:
+    """What was begun may have been written: whether to retry is then the client's own judgement,
+    and a turn that comes again is recognised."""
+    return ErrorReply(
+        status=503,
+        message="The server can't reach its database; try again shortly.",
+        type="server_error",
+        code="store_unavailable",
+        retry_after_s=retry_after_s,
+        retry_is_safe=True if refused else None,
+    )
+
+
+def _storage_full() -> ErrorReply:
+    """507 and not 503: a retry doesn't help, and load balancers must not take the server for one
+    that is down, since reading and deleting still work."""
+    return _interrupted(507, "The server has no space left to store this.", "storage_full")
 
 
 def _interrupted(status: int, message: str, code: str) -> ErrorReply:

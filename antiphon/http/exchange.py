@@ -6,7 +6,7 @@ wherever the request dies, also between the handler's return and the first byte 
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import structlog
 import trio
@@ -16,7 +16,8 @@ from quart import request
 from antiphon.events import CancelCause, Usage
 from antiphon.http.connection import CONNECTION_KEY, Facts
 from antiphon.ids import RequestId, new_request_id
-from antiphon.ports import Telemetry, TurnStream
+from antiphon.ports import Telemetry
+from antiphon.records import Principal
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,13 @@ _KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _STATUS_WITHOUT_ANSWER = 499
 """nginx's number for a client that left before there was a status."""
 UNMATCHED_ROUTE = "unmatched"
+
+
+class Held(Protocol):
+    """What an exchange gives back when its client leaves: a turn, or a reader of one."""
+
+    def cancel(self, cause: CancelCause) -> None:
+        """Never blocks, idempotent."""
 
 
 @dataclass(slots=True)
@@ -49,7 +57,9 @@ class Exchange:
     is_stream: bool = False
     is_answered: bool = False
     cancelled: CancelCause | None = None
-    _turn: TurnStream | None = None
+    principal: Principal | None = None
+    """Who makes the request, once that is known."""
+    _turn: Held | None = None
 
     @classmethod
     def begin(cls, scope: HTTPScope, telemetry: Telemetry, *, is_quiet: bool = False) -> "Exchange":
@@ -69,7 +79,7 @@ class Exchange:
     def elapsed_s(self) -> float:
         return trio.current_time() - self.started_at
 
-    def hold(self, turn: TurnStream) -> None:
+    def hold(self, turn: Held) -> None:
         """From now on `turn` is cancelled if the exchange ends before the turn does."""
         self._turn = turn
 

@@ -23,10 +23,15 @@ _STATUS_MESSAGES = {
 }
 
 
+UPLOAD_PATH = b"/v1/files"
+"""The one path whose bodies go to the disk as they come, so that they may be longer."""
+
+
 class Http1Protocol(H11Protocol):
-    """Parses requests and starts one stream for each; `max_body_bytes` decides who may continue."""
+    """Parses requests and starts one stream for each; its bounds decide who may continue."""
 
     max_body_bytes: int
+    max_upload_bytes: int
     _body_is_refused = False
     _is_paused = False
 
@@ -78,7 +83,9 @@ class Http1Protocol(H11Protocol):
                 return
 
     async def _create_stream(self, request: h11.Request) -> None:
-        self._body_is_refused = _content_length(request) > self.max_body_bytes
+        is_upload = request.target.partition(b"?")[0] == UPLOAD_PATH
+        longest = self.max_upload_bytes if is_upload else self.max_body_bytes
+        self._body_is_refused = _content_length(request) > longest
         self.stream = HTTPStream(
             self.app,
             self.config,

@@ -4,8 +4,10 @@ The tree owns the server, so there is no lifespan: nothing starts or stops insid
 """
 
 import errno
+import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,6 +18,9 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 from quart_trio import QuartTrio
 
+from antiphon import faults
+from antiphon.fault_plan import Site
+from antiphon.http.body_stream import FRAME_BYTES
 from antiphon.http.connection import Connection, Limits
 from antiphon.settings import HttpSettings
 
@@ -48,55 +53,58 @@ class _Serving:
     app: ASGIWrapper
     config: Config
     context: WorkerContext
-    limits: Limits
-    free_places: trio.Semaphore
+    settings: Callable[[], HttpSettings]
     connections: set[Connection] = field(default_factory=set)
+    places_taken: int = 0
+    place_freed: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     async def accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
-        """Accept for ever. At `max_connections`, further ones wait in the kernel's backlog."""
+        """Accept for ever. At `max_connections`, further ones wait in the kernel's backlog; that
+        it was raised is seen when the next one ends."""
         while True:
-            await self.free_places.acquire()
-            try:
-                stream = await _accept_one(listener)
-            except BaseException:
-                self.free_places.release()
-                raise
+            while self.places_taken >= self.settings().max_connections:
+                await self.place_freed.park()
+            stream = await _accept_one(listener)
+            self.places_taken += 1
             nursery.start_soon(self._run, stream)
 
     async def _run(self, stream: trio.SocketStream) -> None:
-        connection = Connection(self.app, self.config, self.context, self.limits, stream)
+        settings = self.settings()
+        _bound_unacknowledged_data(stream, settings.write_timeout_s)
+        limits = Limits(
+            idle_timeout_s=settings.idle_timeout_s,
+            write_timeout_s=settings.write_timeout_s,
+            max_body_bytes=settings.max_body_bytes,
+            max_upload_bytes=settings.max_file_bytes + FRAME_BYTES,
+        )
+        connection = Connection(self.app, self.config, self.context, limits, stream)
         self.connections.add(connection)
         try:
             await connection.run()
         finally:
             self.connections.discard(connection)
-            self.free_places.release()
+            self.places_taken -= 1
+            self.place_freed.unpark()
 
 
 async def serve_http(
     app: QuartTrio,
     *,
     listener: socket.socket,
-    settings: HttpSettings,
+    settings: Callable[[], HttpSettings],
     ready: Callable[[], None],
     stopping: trio.Event,
 ) -> None:
     """Serve until `stopping` is set and every open request has ended; cancel to end at once.
 
     `ready` is called once, when connections are being accepted. The listener stays open for the
-    next incarnation.
+    next incarnation. `settings` are asked for at each new connection.
     """
-    _bound_unacknowledged_data(listener, settings.write_timeout_s)
     serving = _Serving(
         app=ASGIWrapper(app),
         config=_hypercorn_config(),
         context=WorkerContext(None),
-        limits=Limits(
-            idle_timeout_s=settings.idle_timeout_s,
-            write_timeout_s=settings.write_timeout_s,
-            max_body_bytes=settings.max_body_bytes,
-        ),
-        free_places=trio.Semaphore(settings.max_connections),
+        settings=settings,
     )
     borrowed = trio.SocketListener(trio.socket.from_stdlib_socket(listener.dup()))
     async with trio.open_nursery() as connections:
@@ -116,6 +124,8 @@ async def serve_http(
 async def _accept_one(listener: trio.SocketListener) -> trio.SocketStream:
     while True:
         try:
+            if faults.strikes(Site.HTTP_ACCEPT):
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             return await listener.accept()
         except OSError as error:
             if error.errno not in _OUT_OF_RESOURCES:
@@ -124,15 +134,16 @@ async def _accept_one(listener: trio.SocketListener) -> trio.SocketStream:
             await trio.sleep(_ACCEPT_PAUSE_S)
 
 
-def _bound_unacknowledged_data(listener: socket.socket, write_timeout_s: float) -> None:
+def _bound_unacknowledged_data(stream: trio.SocketStream, write_timeout_s: float) -> None:
     """Let the kernel drop a peer that acknowledges nothing, which no write of ours would notice.
 
-    Accepted sockets inherit it. Twice the write deadline, so that ours decides when both apply.
+    Twice the write deadline, so that ours decides when both apply.
     """
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        listener.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(write_timeout_s * 2000)
-        )
+    if hasattr(socket, "TCP_USER_TIMEOUT") and stream.socket.family != socket.AF_UNIX:
+        with suppress(OSError):  # the client is gone already
+            stream.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(write_timeout_s * 2000)
+            )
 
 
 def _hypercorn_config() -> Config:

@@ -295,7 +295,11 @@ def _restart(turn: Turn, child: Child, draw: float) -> None:
     child = turn.put(
         child, failures=failures, attempt=True, phase=Phase.WAITING, due=turn.now + delay
     )
-    turn.say(RestartScheduled(path=turn.path_of(child), delay_s=delay, in_row=failures))
+    turn.say(
+        RestartScheduled(
+            path=turn.path_of(child), delay_s=delay, in_row=failures, after=child.last_exit
+        )
+    )
     if delay > 0:
         turn.arm(child)
     order.take_along(turn, child)

@@ -52,19 +52,22 @@ class ChildExited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartScheduled:
-    """`in_row` restarts without a stable run between them, this one included."""
+    """`in_row` restarts without a stable run between them, this one included. `after` is the end
+    that asks for it."""
 
     path: ActorPath
     delay_s: float
     in_row: int
+    after: Exit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartDenied:
-    """The restart that would have exceeded a limit."""
+    """The restart that would have exceeded a limit, and how the child ended last."""
 
     path: ActorPath
     reason: str
+    after: Exit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +121,15 @@ def log_report(report: Report) -> None:
                 path=report.path,
                 delay_s=round(report.delay_s, 3),
                 in_row=report.in_row,
+                after=_cause(report.after),
             )
         case RestartDenied():
-            log.error("restart_denied", path=report.path, reason=report.reason)
+            log.error(
+                "restart_denied",
+                path=report.path,
+                reason=report.reason,
+                after=_cause(report.after),
+            )
         case ShutdownSlow():
             log.warning("shutdown_slow", path=report.path, waited_s=round(report.waited_s, 3))
         case ChildStuck():
@@ -134,6 +143,17 @@ def log_report(report: Report) -> None:
             log.error("supervisor_gave_up", path=report.path, reason=report.reason)
         case _:
             assert_never(report)
+
+
+def _cause(exit: Exit | None) -> str | None:
+    """Why a restart is due, for somebody who has only this line."""
+    match exit:
+        case None:
+            return None
+        case Normal():
+            return "it returned by itself"
+        case _:
+            return describe(exit)
 
 
 def _log_exit(report: ChildExited) -> None:

@@ -30,16 +30,17 @@ async def run_tree(
     root: Supervisor,
     *,
     stop: trio.Event,
-    budget_s: float,
+    budget_s: float | Callable[[], float],
     name: str = "root",
     on_ready: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run `root` until it ends by itself, `stop` is set, or the caller is cancelled.
 
-    The ordered stop takes at most `budget_s`, the caller's cancellation notwithstanding, which is
-    raised again after it. The exit is Stopped after an ordered stop or an AutoShutdown, Crashed
-    when the root gave up, InitFailed after a failed boot, Interrupted after a KeyboardInterrupt or
-    SystemExit in a child, and Stuck when someone ignored the stop.
+    The ordered stop takes at most `budget_s` (a function is asked when the stop begins), the
+    caller's cancellation notwithstanding, which is raised again after it. The exit is Stopped after
+    an ordered stop or an AutoShutdown, Crashed when the root gave up, InitFailed after a failed
+    boot, Interrupted after a KeyboardInterrupt or SystemExit in a child, and Stuck when someone
+    ignored the stop.
     """
     run = _Run(root, name, on_ready)
     # A system task, since a nursery here could never be left while a child is stuck in it.
@@ -50,8 +51,9 @@ async def run_tree(
     finally:
         if not run.done.is_set():
             stopping_at = trio.current_time()
-            run.context.order_stop(deadline=stopping_at + budget_s, leaving=True)
-            with trio.move_on_after(budget_s, shield=True):
+            patience_s = budget_s() if callable(budget_s) else budget_s
+            run.context.order_stop(deadline=stopping_at + patience_s, leaving=True)
+            with trio.move_on_after(patience_s, shield=True):
                 await run.done.wait()
         outcome = run.outcome(stopping_at)
         log.info(

@@ -200,7 +200,9 @@ class Supervisor:
         return not isinstance(await self._command(partial(s.RecycleChild, id)), Ignored)
 
     async def delete_child(self, id: str) -> None:
-        """Forget a child that is down. Raises what restart_child raises."""
+        """Forget a child that is down, so that its id is free: for who changes a tree at run time.
+        The server itself doesn't, since its children are those of its settings. Raises what
+        restart_child raises."""
         self._refuse_deadlock(id)
         await self._command(partial(s.DeleteChild, id))
 
@@ -215,7 +217,8 @@ class Supervisor:
         return below if isinstance(below, Supervisor) else None
 
     def count_children(self) -> int:
-        """All children it has, running or not."""
+        """How many children it has, running or not: for who needs the number and not the
+        snapshot, which has it too, by kind."""
         return len(self._state.children)
 
     def snapshot(self) -> Node:

@@ -200,7 +200,7 @@ class Turn:
 
     def give_up(self, child: Child, reason: str, *, restarts: int) -> None:
         path = self.path_of(child)
-        self.say(RestartDenied(path=path, reason=reason))
+        self.say(RestartDenied(path=path, reason=reason, after=child.last_exit))
         self.say(SupervisorGaveUp(path=self.path, reason=f"{path}: {reason}"))
         self.end(GaveUp(restarts=restarts))
 
@@ -226,6 +226,8 @@ class Turn:
                 child = self._unwant(child)
             if child.phase is Phase.DOWN and self.leaves_for_good(child):
                 self.rest(child)
+            elif child.phase is Phase.STUCK and newly_leaving:
+                self.effects.append(Gone(child.spec))
             elif child.phase in LEAVING and (shorter or newly_leaving):
                 self._hurry(child)
 

@@ -27,6 +27,8 @@ class TurnRecord:
     ends: dict[int, FinishReason] = field(default_factory=dict)
     terminal: list[TurnEnded | TurnFailed] = field(default_factory=list)
     hung_up: bool = False
+    cut: bool = False
+    """The connection ended before the answer: right only where a fault did that."""
     refused: str | None = None
     ended_at: float | None = None
 
@@ -47,6 +49,8 @@ class TurnRecord:
             return self.refused
         if self.hung_up:
             return "hung_up"
+        if self.cut:
+            return "cut"
         if not self.terminal:
             return "silent"
         last = self.terminal[-1]
@@ -69,8 +73,8 @@ def check(records: Sequence[TurnRecord]) -> list[Violation]:
 
 
 def check_one_ending(record: TurnRecord) -> Iterator[Violation]:
-    """A turn ends exactly once, unless it was refused when it was opened or its client left."""
-    expected = 0 if record.refused is not None or record.hung_up else 1
+    """A turn ends exactly once, unless it was refused when it was opened or one side left."""
+    expected = 0 if record.refused is not None or record.hung_up or record.cut else 1
     if len(record.terminal) != expected:
         yield f"{record.name}: {len(record.terminal)} endings, expected {expected}"
 

@@ -1,6 +1,6 @@
 """A served application on loopback, and a client that speaks raw bytes to it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -45,8 +45,11 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(app: QuartTrio, settings: HttpSettings) -> AsyncIterator[Served]:
+async def serving(
+    app: QuartTrio, settings: HttpSettings | Callable[[], HttpSettings]
+) -> AsyncIterator[Served]:
     """Serve `app` for the length of the block, on a free port."""
+    live = settings if callable(settings) else lambda: settings
     listener = open_listener("127.0.0.1", 0)
     served = Served(port=listener.getsockname()[1])
     ready = trio.Event()
@@ -56,7 +59,7 @@ async def serving(app: QuartTrio, settings: HttpSettings) -> AsyncIterator[Serve
             await serve_http(
                 app,
                 listener=listener,
-                settings=settings,
+                settings=live,
                 ready=ready.set,
                 stopping=served.stopping,
             )

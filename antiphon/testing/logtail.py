@@ -38,6 +38,11 @@ class LogTail:
                 raise TimeoutError(f"no {name} within {within_s:g} s; the log ends:\n{self.end()}")
         return found[0]
 
+    def text(self) -> str:
+        """All of it so far."""
+        with self._news:
+            return "".join(self._text)
+
     def end(self) -> str:
         """The last lines, for error messages."""
         return "".join(self._text[-40:])

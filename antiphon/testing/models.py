@@ -2,6 +2,7 @@
 cache."""
 
 import os
+from pathlib import Path
 
 from antiphon.engine.models import ModelStore, PreparedModel, progress_on
 from antiphon.settings import Settings, load_settings
@@ -10,6 +11,16 @@ from antiphon.settings import Settings, load_settings
 def prepared_default_model() -> PreparedModel:
     """Fetched and prepared when the cache (`ANTIPHON_DATA_DIR`) does not have it. Raises
     ModelError."""
+    return ModelStore(_data_dir()).ensure(Settings().model, progress_on())
+
+
+def models_folder() -> Path:
+    """The folder of that cache, which is there even when nothing is in it."""
+    folder = _data_dir() / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _data_dir() -> Path:
     wanted = {name: value for name, value in os.environ.items() if name == "ANTIPHON_DATA_DIR"}
-    data_dir = load_settings(None, wanted).data_dir
-    return ModelStore(data_dir).ensure(Settings().model, progress_on())
+    return load_settings(None, wanted).data_dir

@@ -316,6 +316,8 @@ class Naive:
                     kid.state, kid.timer = "down", None
             if kid.state == "down" and self.for_good(kid):
                 self.rest(kid)
+            elif kid.state == "stuck" and final:
+                self.told.append(("gone", kid.spec.id))
             elif kid.state in GOING and (shorter or final):
                 due = min(math.inf if kid.timer is None else kid.timer, self.cutoff)
                 if kid.state == "stopping" and due < math.inf:

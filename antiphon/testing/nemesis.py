@@ -1,144 +1,76 @@
-"""A simulated server under attack: clients that chat, stall and hang up, and a nemesis that kills,
-hangs and breaks what it can, in virtual time, on a seeded schedule.
-
-The same seed gives the same history, event for event. In the spirit of FoundationDB's simulation
-and of Jepsen's generators, nemeses and checkers.
-"""
+"""What attacks a simulated server: it kills, hangs, pauses and breaks what it can, now and then, as
+its dice say. What it does, the server promises to survive."""
 
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import trio
 import trio.testing
 
-from antiphon.actors.scheduling.schedule import QueueBounds
-from antiphon.errors import AntiphonError, NoActor
-from antiphon.events import Admit, CancelCause, Sampling, TurnEnded, TurnFailed
+from antiphon.errors import NoActor
+from antiphon.fault_plan import Action, Fault, FaultPlan, Site
+from antiphon.faults import Injector
 from antiphon.supervision.supervisor import Supervisor
-from antiphon.testing.history import TurnRecord, Violation, check, numbered_words
-from antiphon.testing.rig import Rig, running_rig
-from antiphon.testing.schedules import seeded_schedule
-from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.testing.rig import Rig
+from antiphon.testing.scripted import ScriptedLink
 
-_CLIENTS = 12
-_SETTLE_S = 120.0
-_LONGEST_ANSWER = 40
-_FAULT_EVERY_S = (13.0, 45.0)
+_EVERY_S = (13.0, 45.0)
 """Between two faults: rarer than the tree's restart limits, or it would rightly give up."""
+_LONGEST_PAUSE_S = 8.0
+"""Less than the silence for which an engine would be given up."""
+_SLOW_ODDS = 0.02
+_SLOW_S = 0.3
+_SIMULATED = ("actor", "driver", "scheduler", "session", "http")
+"""The rooms of fault sites that a simulated server passes through; hosts are scripted."""
+_ACTORS = ("root/pool/driver", "root/pool/scheduler", "root/shard-*")
 
 
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """What a run came to. `story` is the event log that must be the same for the same seed."""
-
-    seed: int
-    violations: list[Violation] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    story: list[str] = field(default_factory=list)
+def simulated_sites(action: Action) -> tuple[Site, ...]:
+    """Where a simulated server can be made to do that."""
+    return tuple(
+        site
+        for site in Site
+        if site.label.partition(".")[0] in _SIMULATED and action in site.actions
+    )
 
 
-def simulate(seed: int, *, minutes: float) -> Outcome:
-    """Run a server for that many virtual minutes and check every rule."""
-    with seeded_schedule(seed):
-        clock = trio.testing.MockClock(autojump_threshold=0)
-        return trio.run(_simulate, seed, minutes * 60.0, clock, clock=clock)
+def background_plan(seed: int) -> FaultPlan:
+    """What is slow for the whole run of that seed."""
+    active = FaultPlan.drawn(seed, simulated_sites(Action.SLOW)).faults
+    return FaultPlan(
+        tuple(
+            Fault(fault.site, Action.SLOW, probability=_SLOW_ODDS, pause_s=_SLOW_S)
+            for fault in active
+        ),
+        seed,
+    )
 
 
-async def _simulate(seed: int, seconds: float, clock: trio.testing.MockClock) -> Outcome:
-    simulation = _Simulation(random.Random(seed), clock, seconds)
-    await simulation.run()
-    outcome = simulation.outcome
-    outcome.seed = seed
-    return outcome
+class Nemesis:
+    """`faults` counts what it did."""
 
-
-class _Simulation:
-    def __init__(self, dice: random.Random, clock: trio.testing.MockClock, seconds: float) -> None:
-        self._dice = dice
+    def __init__(
+        self,
+        rig: Rig,
+        injector: Injector,
+        clock: trio.testing.MockClock,
+        dice: random.Random,
+        tell: Callable[..., None],
+    ) -> None:
+        self._rig = rig
+        self._injector = injector
         self._clock = clock
-        self._seconds = seconds
-        self._records: list[TurnRecord] = []
+        self._dice = dice
+        self._tell = tell
+        # Of the sites where something may be raised, a run has its own few.
+        self._sites = dice.sample(simulated_sites(Action.RAISE), 5)
         self._nursery: trio.Nursery
-        self.outcome = Outcome(seed=0)
+        self.faults: Counter[str] = Counter()
 
-    async def run(self) -> None:
-        launcher = ScriptedLauncher(make=self._link)
-        bounds = QueueBounds(max_requests=6, max_tokens=600, deadline_s=20.0)
-        async with running_rig(launcher, bounds=bounds, turn_deadline_s=60.0) as rig:
-            async with trio.open_nursery() as nursery:
-                self._nursery = nursery
-                for number in range(_CLIENTS):
-                    # Dice of its own each, so that one client's luck doesn't move the others'.
-                    nursery.start_soon(self._client, rig, number, self._fork())
-                nursery.start_soon(self._nemesis, rig, self._fork())
-            await self._settle(rig)
-            self.outcome.violations += self._rest(rig)
-        if rig.directory.open_turns:
-            self.outcome.violations.append(f"{rig.directory.open_turns} turns open after the stop")
-        self.outcome.violations += check(self._records)
-        self.outcome.outcomes.update(record.outcome for record in self._records)
-
-    def _fork(self) -> random.Random:
-        return random.Random(self._dice.getrandbits(64))
-
-    def _link(self) -> ScriptedLink:
-        return ScriptedLink(
-            capabilities=scripted_capabilities(slots=4, kv_blocks=24),
-            answer=_answer,
-            step_s=0.02 + 0.08 * self._dice.random(),
-        )
-
-    @property
-    def _over(self) -> bool:
-        return trio.current_time() >= self._seconds
-
-    def _tell(self, *words: object) -> None:
-        told = " ".join(str(word) for word in words)
-        self.outcome.story.append(f"{trio.current_time():.3f} {told}")
-
-    async def _client(self, rig: Rig, number: int, dice: random.Random) -> None:
-        """Ask, read in some manner, think, ask again."""
-        turn = 0
-        while not self._over:
-            turn += 1
-            record = TurnRecord(
-                name=f"client-{number}-{turn}",
-                choices=dice.choice((1, 1, 1, 2, 3)),
-                opened_at=trio.current_time(),
-            )
-            self._records.append(record)
-            await self._turn(rig, record, dice)
-            self._tell(record.name, record.outcome)
-            await trio.sleep(dice.expovariate(0.5))
-
-    async def _turn(self, rig: Rig, record: TurnRecord, dice: random.Random) -> None:
-        try:
-            stream = await rig.open(
-                record.name,
-                choices=record.choices,
-                max_tokens=dice.randint(1, _LONGEST_ANSWER),
-                sampling=Sampling(seed=dice.getrandbits(31)),
-            )
-        except AntiphonError as error:
-            record.refused = type(error).__name__
-            return
-        leaves_after_s = dice.uniform(0.0, 6.0) if dice.random() < 0.25 else float("inf")
-        pause_s = dice.choice((0.0, 0.0, 0.05, 1.5))
-        with trio.move_on_after(leaves_after_s):
-            while not record.terminal:
-                event = await stream.next_event()
-                record.add(event, trio.current_time())
-                if pause_s and not isinstance(event, TurnEnded | TurnFailed):
-                    await trio.sleep(pause_s * dice.random())
-        if not record.terminal:
-            record.hung_up = True
-            stream.cancel(CancelCause.DISCONNECT)
-
-    async def _nemesis(self, rig: Rig, dice: random.Random) -> None:
-        faults: tuple[Callable[[Rig, random.Random], None], ...] = (
+    async def run(self, until: float) -> None:
+        """Attack until that time."""
+        attacks = (
             self._kill_host,
             self._hang_host,
             self._break_protocol,
@@ -146,68 +78,84 @@ class _Simulation:
             self._refuse_launches,
             self._stop_session,
             self._jump_clock,
+            self._pause_actor,
+            self._drop_connection,
+            self._stall_reader,
+            self._refuse_connection,
+            self._strike_site,
+            self._strike_site,
         )
-        while True:
-            await trio.sleep(dice.uniform(*_FAULT_EVERY_S))
-            if self._over:
-                return
-            fault = dice.choice(faults)
-            name = fault.__name__.removeprefix("_")
-            self.outcome.faults[name] += 1
-            self._tell("nemesis", name)
-            fault(rig, dice)
+        async with trio.open_nursery() as self._nursery:
+            while True:
+                await trio.sleep(self._dice.uniform(*_EVERY_S))
+                if trio.current_time() >= until:
+                    break
+                attack = self._dice.choice(attacks)
+                name = attack.__name__.removeprefix("_")
+                self.faults[name] += 1
+                self._tell("nemesis", name, attack() or "")
 
-    def _kill_host(self, rig: Rig, dice: random.Random) -> None:
-        rig.launcher.link.die("killed by the nemesis")
+    @property
+    def _link(self) -> ScriptedLink:
+        return self._rig.launcher.link
 
-    def _hang_host(self, rig: Rig, dice: random.Random) -> None:
-        """For ever, or for a while that is shorter than the driver's patience."""
-        rig.launcher.link.hang()
+    def _kill_host(self) -> None:
+        self._link.die("killed by the nemesis")
 
-    def _break_protocol(self, rig: Rig, dice: random.Random) -> None:
-        rig.launcher.link.break_protocol()
+    def _hang_host(self) -> None:
+        self._link.hang()
 
-    def _fail_generation(self, rig: Rig, dice: random.Random) -> None:
-        live = rig.launcher.link.live
+    def _break_protocol(self) -> None:
+        self._link.break_protocol()
+
+    def _fail_generation(self) -> None:
+        live = self._link.live
         if live:
-            code = dice.choice(("capacity", "engine_error"))
-            rig.launcher.link.fail(dice.choice(live), code=code, detail="the nemesis")
+            code = self._dice.choice(("capacity", "engine_error"))
+            self._link.fail(self._dice.choice(live), code=code, detail="the nemesis")
 
-    def _refuse_launches(self, rig: Rig, dice: random.Random) -> None:
-        rig.launcher.refusals += ["the nemesis"] * dice.randint(1, 2)
-        rig.launcher.link.die("killed by the nemesis")
+    def _refuse_launches(self) -> None:
+        self._rig.launcher.refusals += ["the nemesis"] * self._dice.randint(1, 2)
+        self._link.die("killed by the nemesis")
 
-    def _stop_session(self, rig: Rig, dice: random.Random) -> None:
-        running = [(shard, child) for shard in rig.shards for child, _ in shard.which_children()]
-        if running:
-            shard, child = dice.choice(running)
-            self._nursery.start_soon(_terminate, shard, child)
-
-    def _jump_clock(self, rig: Rig, dice: random.Random) -> None:
-        self._clock.jump(dice.uniform(0.5, 8.0))
-
-    async def _settle(self, rig: Rig) -> None:
-        """Nobody asks and nobody attacks: whatever still runs must come to its end."""
-        with trio.move_on_after(_SETTLE_S):
-            await rig.directory.wait_idle()
-            # Turns are over before the engine has let go of their slots, or has come back itself.
-            await trio.sleep(_SETTLE_S / 2)
-
-    def _rest(self, rig: Rig) -> list[Violation]:
-        """What must be true of a server that has come to rest."""
-        rules = {
-            "end of all turns": rig.directory.open_turns == 0,
-            "a scheduler": rig.view.schedule is not None,
-            "free slots": rig.view.schedule is not None and rig.running == 0,
-            "an empty queue": rig.view.schedule is not None and rig.waiting == 0,
-            "reserved blocks": rig.view.schedule is not None
-            and rig.view.schedule.load().reserved_blocks == 0,
-            "forgotten tokens": rig.status.tokens == {},
-            "a ready engine": rig.status.problem(trio.current_time()) is None,
-        }
-        return [
-            f"at rest, not as it should be: {name}" for name, holds in rules.items() if not holds
+    def _stop_session(self) -> None:
+        running = [
+            (shard, child) for shard in self._rig.shards for child, _ in shard.which_children()
         ]
+        if running:
+            self._nursery.start_soon(_terminate, *self._dice.choice(running))
+
+    def _jump_clock(self) -> None:
+        self._clock.jump(self._dice.uniform(0.5, 8.0))
+
+    def _pause_actor(self) -> str:
+        """It stops with a message in its hand, and whatever comes has to wait."""
+        path = self._dice.choice(_ACTORS)
+        pause_s = self._dice.uniform(0.5, _LONGEST_PAUSE_S)
+        return self._arm(
+            Fault(Site.ACTOR_HANDLE, Action.SLOW, nth=1, at=f"{path}*", pause_s=pause_s)
+        )
+
+    def _drop_connection(self) -> str:
+        site = self._dice.choice((Site.HTTP_READ_DROP, Site.HTTP_WRITE_DROP))
+        return self._arm(Fault(site, nth=self._dice.randint(1, 30)))
+
+    def _stall_reader(self) -> str:
+        """A client that takes nothing more, until the write deadline."""
+        return self._arm(Fault(Site.HTTP_WRITE_STALL, nth=self._dice.randint(1, 30)))
+
+    def _refuse_connection(self) -> str:
+        return self._arm(Fault(Site.HTTP_ACCEPT, nth=1))
+
+    def _strike_site(self) -> str:
+        """A bug at one of this run's sites, soon."""
+        site = self._dice.choice(self._sites)
+        at = f"{self._dice.choice(_ACTORS)}*" if site.label.startswith("actor.") else "*"
+        return self._arm(Fault(site, Action.RAISE, nth=self._dice.randint(1, 20), at=at))
+
+    def _arm(self, fault: Fault) -> str:
+        self._injector.arm(fault)
+        return str(fault)
 
 
 async def _terminate(shard: Supervisor, child: str) -> None:
@@ -215,8 +163,3 @@ async def _terminate(shard: Supervisor, child: str) -> None:
         await shard.terminate_child(child)
     except NoActor:
         pass  # it ended by itself meanwhile
-
-
-def _answer(admit: Admit) -> list[str]:
-    """As long as the seed says, often longer than allowed."""
-    return numbered_words(admit.request, 1 + admit.sampling.seed * 7919 % _LONGEST_ANSWER)

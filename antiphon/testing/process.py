@@ -10,12 +10,15 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from antiphon.testing.logtail import LogTail
+from antiphon.testing.models import models_folder
 
 _ADDRESS = re.compile(r"https?://([0-9.]+):(\d+)")
 _START_S = 180.0
@@ -86,7 +89,22 @@ class ServerProcess:
 
 @contextlib.contextmanager
 def starting_server(**environment: str) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
-    """Start a server and don't wait for it; it is ended with SIGTERM."""
+    """Start a server and don't wait for it; it is ended with SIGTERM. Its database and its files
+    are its own unless the environment names others; models are shared."""
+    with tempfile.TemporaryDirectory(prefix="antiphon-") as folder:
+        (Path(folder) / "models").symlink_to(models_folder())
+        own = {
+            "ANTIPHON_DATABASE_URL": f"sqlite:///{folder}/antiphon.db",
+            "ANTIPHON_DATA_DIR": folder,
+        }
+        with _process(own | environment) as started:
+            yield started
+
+
+@contextlib.contextmanager
+def _process(
+    environment: dict[str, str],
+) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "antiphon", "serve"],
         stdin=subprocess.DEVNULL,

@@ -4,26 +4,24 @@ over a scripted engine."""
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import trio
 
-from antiphon.actors.actor import actor_child
 from antiphon.actors.address import Address
-from antiphon.actors.engines.driver import EngineDriver
-from antiphon.actors.engines.messages import DriverMessage
+from antiphon.actors.breaker import Breaker
 from antiphon.actors.engines.status import EngineStatus
+from antiphon.actors.scheduling.engine_pool import EnginePool, PoolLimits
 from antiphon.actors.scheduling.messages import SchedulerMessage
-from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.scheduling.schedule import QueueBounds
-from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
+from antiphon.actors.scheduling.scheduler import ScheduleView
 from antiphon.actors.sessions.directory import Directory
 from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed
 from antiphon.ids import ModelName, RequestId
 from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults, Telemetry, TurnStream
 from antiphon.supervision.root import run_tree
-from antiphon.supervision.spec import Strategy, SupervisorSpec
+from antiphon.supervision.spec import SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.testing.scripted import ScriptedLauncher
 from antiphon.testing.telemetry import RecordingTelemetry
@@ -41,6 +39,16 @@ class WordTokenizer:
         return [1] * max(1, sum(len(message.content.split()) for message in messages))
 
 
+@dataclass(slots=True)
+class LiveLimits:
+    """What an operator's reload would change."""
+
+    now: PoolLimits
+
+    def change(self, **fields: Any) -> None:
+        self.now = replace(self.now, **fields)
+
+
 @dataclass(slots=True, kw_only=True)
 class Rig:
     """The running core. Its shards are open to tests that crash a session."""
@@ -49,6 +57,9 @@ class Rig:
     launcher: ScriptedLauncher
     status: EngineStatus
     view: ScheduleView
+    limits: LiveLimits
+    breaker: Breaker
+    scheduler: Address[SchedulerMessage]
     telemetry: RecordingTelemetry
     tree: Supervisor
     stop: trio.Event
@@ -97,6 +108,7 @@ async def running_rig(
     bounds: QueueBounds = QueueBounds(max_requests=8, max_tokens=10_000, deadline_s=30.0),
     turn_deadline_s: float = 600.0,
     silence_s: float = 20.0,
+    start_timeout_s: float = 10.0,
     telemetry: Telemetry | None = None,
     tokenizer: ChatTokenizer | None = None,
 ) -> AsyncIterator[Rig]:
@@ -104,34 +116,25 @@ async def running_rig(
     launcher = launcher or ScriptedLauncher()
     recording = telemetry if isinstance(telemetry, RecordingTelemetry) else RecordingTelemetry()
     facts = telemetry or recording
-    status = EngineStatus(model=MODEL, silence_s=silence_s)
-    view = ScheduleView()
-    driver: Address[DriverMessage] = Address("root/pool/driver", capacity=1024)
-    scheduler: Address[SchedulerMessage] = Address("root/pool/scheduler", capacity=64)
-    pool = Supervisor(
-        SupervisorSpec(strategy=Strategy.REST_FOR_ONE, intensity=5, period_s=60.0),
-        [
-            actor_child(
-                "driver",
-                lambda: EngineDriver(
-                    launcher, status, scheduler.ref, facts, start_timeout_s=10.0, stop_grace_s=1.0
-                ),
-                driver,
-                init_timeout_s=20.0,
-            ),
-            actor_child(
-                "scheduler",
-                lambda: Scheduler(
-                    driver.ref,
-                    status,
-                    view,
-                    facts,
-                    bounds=bounds,
-                    turn_deadline_s=turn_deadline_s,
-                ),
-                scheduler,
-            ),
-        ],
+    limits = LiveLimits(
+        PoolLimits(
+            bounds=bounds,
+            turn_deadline_s=turn_deadline_s,
+            default_max_tokens=32,
+            silence_s=silence_s,
+        )
+    )
+    engine = EnginePool(
+        "root/pool",
+        ModelCard(name=MODEL, created=0, owned_by="test", window=512),
+        launcher,
+        facts,
+        lambda: limits.now,
+        tokenizer=tokenizer or WordTokenizer(),
+        sampling_defaults=SamplingDefaults(),
+        start_timeout_s=start_timeout_s,
+        stop_grace_s=3.0,
+        scheduler_mailbox=64,
         rng=random.Random(0),  # of the back-off's jitter: the same run every time
     )
     shards = [
@@ -140,17 +143,13 @@ async def running_rig(
     ]
     tree = Supervisor(
         SupervisorSpec(intensity=2, period_s=60.0),
-        [pool.child("pool"), *(shard.child(f"shard-{i}") for i, shard in enumerate(shards))],
+        [
+            engine.supervisor.child("pool"),
+            *(shard.child(f"shard-{i}") for i, shard in enumerate(shards)),
+        ],
     )
     directory = Directory(
-        Pool(
-            card=ModelCard(name=MODEL, created=0, owned_by="test", window=512),
-            scheduler=scheduler.ref,
-            status=status,
-            tokenizer=tokenizer or WordTokenizer(),
-            sampling_defaults=SamplingDefaults(),
-            default_max_tokens=32,
-        ),
+        engine.pool,
         [(f"root/shard-{i}", shard) for i, shard in enumerate(shards)],
         facts,
     )
@@ -158,8 +157,11 @@ async def running_rig(
     rig = Rig(
         directory=directory,
         launcher=launcher,
-        status=status,
-        view=view,
+        status=engine.status,
+        view=engine.view,
+        limits=limits,
+        breaker=engine.pool.breaker,
+        scheduler=engine.scheduler,
         telemetry=recording,
         tree=tree,
         stop=stop,

@@ -55,6 +55,12 @@ class NullTelemetry:
     def engine_restarted(self, model: ModelName) -> None:
         pass
 
+    def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
+        pass
+
+    def store_refused(self, reason: str) -> None:
+        pass
+
 
 class RecordingTelemetry:
     """Keeps every report in order, as (name, arguments)."""
@@ -113,3 +119,9 @@ class RecordingTelemetry:
 
     def engine_restarted(self, model: ModelName) -> None:
         self.reports.append(("engine_restarted", model))
+
+    def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
+        self.reports.append(("store_unit_finished", kind, outcome, seconds))
+
+    def store_refused(self, reason: str) -> None:
+        self.reports.append(("store_refused", reason))

@@ -3,7 +3,7 @@ import math
 import pytest
 import trio
 
-from antiphon.actors.breaker import Breaker, BreakerSpec, Permit, Refused
+from antiphon.actors.breaker import Breaker, BreakerSpec, Permit, Refused, Verdict, verdict_on
 from antiphon.errors import InvalidRequest, SpecError
 
 THREE = BreakerSpec(failures=3, reset_s=1.0, factor=2.0, max_reset_s=5.0)
@@ -186,6 +186,30 @@ async def test_a_probe_whose_caller_leaves_gives_its_place_to_the_next(autojump_
     with trio.move_on_after(1), permit(breaker):
         await trio.sleep_forever()
 
+    with permit(breaker):
+        pass
+    assert breaker.statistics().circuit == "closed"
+
+
+async def test_who_knows_the_callee_may_judge_and_what_says_nothing_leaves_everything_as_it_was(
+    autojump_clock,
+) -> None:
+    def judge(error: Exception) -> Verdict:
+        return Verdict.NOTHING if isinstance(error, TimeoutError) else verdict_on(error)
+
+    breaker = Breaker("store", THREE, judge=judge)
+    fail(breaker)
+    fail(breaker)
+    with pytest.raises(TimeoutError), permit(breaker):
+        raise TimeoutError
+    before = breaker.statistics().failures_in_row
+    fail(breaker)
+    await trio.sleep(1)
+    with pytest.raises(TimeoutError), permit(breaker):
+        raise TimeoutError
+
+    assert before == 2
+    assert breaker.statistics().circuit == "open"
     with permit(breaker):
         pass
     assert breaker.statistics().circuit == "closed"

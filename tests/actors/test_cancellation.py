@@ -271,7 +271,7 @@ async def test_the_drain_lets_waiting_turns_finish_and_interrupts_what_is_left(
         )
     )
     async with running_rig(launcher) as rig, trio.open_nursery() as nursery:
-        watchman = Watchman(rig.directory, drain_s=6.0)
+        watchman = Watchman([rig.directory], drain_s=lambda: 6.0)
         context = ChildContext(
             path=ActorPath("root/watchman"),
             incarnation=1,

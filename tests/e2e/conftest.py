@@ -1,12 +1,17 @@
-"""One real server with the real model for all end-to-end tests that leave it as they found it."""
+"""Real servers with the real model, one a database, for all end-to-end tests that leave them as
+they found them."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import openai
 import pytest
 
+from antiphon.testing.databases import private_postgres
 from antiphon.testing.node import NodeProject, install_node_project
 from antiphon.testing.process import ServerProcess, running_server
+from antiphon.testing.tenants import GuardedServer, guarded_server
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +22,48 @@ def server(model_dir: Path) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="session")
+def postgres_server(model_dir: Path) -> Iterator[ServerProcess]:
+    """The same on a private PostgreSQL."""
+    with (
+        private_postgres() as postgres,
+        running_server(ANTIPHON_DATABASE_URL=postgres.another()) as process,
+    ):
+        yield process
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def kept(request: pytest.FixtureRequest) -> ServerProcess:
+    """A server whose state matters: every test that takes it runs on each database."""
+    name = "server" if request.param == "sqlite" else "postgres_server"
+    process: ServerProcess = request.getfixturevalue(name)
+    return process
+
+
+@pytest.fixture
+def keeper(kept: ServerProcess) -> Iterator[openai.OpenAI]:
+    """openai-python pointed at it, without retries, which would hide what went wrong."""
+    with openai.OpenAI(base_url=kept.base_url, api_key="unused", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
 def node_project(tmp_path_factory: pytest.TempPathFactory) -> NodeProject:
     """openai-node, installed from its lock."""
     return install_node_project(
         Path(__file__).parent / "node",
         tmp_path_factory.mktemp("node"),
-        ["package.json", "package-lock.json", "openai.mjs"],
+        ["package.json", "package-lock.json", "openai.mjs", "responses.mjs"],
     )
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def guarded(
+    request: pytest.FixtureRequest, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GuardedServer]:
+    """A server that asks for keys, on each database, whose whole memory a test may look at."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with contextlib.ExitStack() as stack:
+        postgres = None
+        if request.param == "postgresql":
+            postgres = stack.enter_context(private_postgres())
+        yield stack.enter_context(guarded_server(folder, postgres))

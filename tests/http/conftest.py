@@ -4,6 +4,7 @@ import pytest
 
 from antiphon.http.app import make_api_app
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import ScriptedChat
 from antiphon.testing.http import Served, serving
 from antiphon.testing.telemetry import RecordingTelemetry
@@ -26,6 +27,8 @@ def http_settings() -> HttpSettings:
 
 @pytest.fixture
 async def server(chat, telemetry, http_settings) -> AsyncIterator[Served]:
-    app = make_api_app(chat, http_settings, GenerationSettings(), telemetry)
+    app = make_api_app(
+        chat, lambda: http_settings, GenerationSettings, telemetry, accounts=ScriptedAccounts()
+    )
     async with serving(app, http_settings) as served:
         yield served

@@ -19,6 +19,7 @@ from antiphon.events import CancelCause, Delta, TokenLogprob
 from antiphon.http.app import make_api_app
 from antiphon.http.openai.parse import parse_chat
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import MODEL
 from antiphon.testing.http import chat_body, serving
 
@@ -179,7 +180,9 @@ async def test_a_failure_inside_a_stream_is_an_error_event_and_then_done(server,
 
 async def test_while_nothing_flows_headers_come_in_time_and_comments_follow(chat, telemetry):
     settings = HttpSettings(headers_after_s=0.05, heartbeat_s=0.05)
-    app = make_api_app(chat, settings, GenerationSettings(), telemetry)
+    app = make_api_app(
+        chat, lambda: settings, GenerationSettings, telemetry, accounts=ScriptedAccounts()
+    )
     async with serving(app, settings) as server:
         client = await server.connect()
         await client.send_chat()

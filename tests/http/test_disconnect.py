@@ -7,6 +7,7 @@ import trio
 from antiphon.events import CancelCause
 from antiphon.http.app import make_api_app
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import ScriptedChat
 from antiphon.testing.http import chat_body, chat_request, serving
 from antiphon.testing.telemetry import RecordingTelemetry
@@ -121,7 +122,9 @@ async def test_ending_the_server_at_once_cancels_open_turns_and_cuts_their_strea
 
 async def test_leaving_between_the_handlers_return_and_the_first_byte_cancels_the_turn():
     chat = ScriptedChat(text=["never sent"])
-    app = make_api_app(chat, HttpSettings(), GenerationSettings(), RecordingTelemetry())
+    app = make_api_app(
+        chat, HttpSettings, GenerationSettings, RecordingTelemetry(), accounts=ScriptedAccounts()
+    )
     body = {"type": "http.request", "body": chat_body(stream=True), "more_body": False}
     client_side, receive = trio.open_memory_channel(2)
     client_side.send_nowait(body)
@@ -179,7 +182,13 @@ def stalled_settings():
 
 async def test_a_reader_that_stops_reading_is_dropped_and_the_server_still_stops(stalled_settings):
     chat = ScriptedChat()
-    app = make_api_app(chat, stalled_settings, GenerationSettings(), RecordingTelemetry())
+    app = make_api_app(
+        chat,
+        lambda: stalled_settings,
+        GenerationSettings,
+        RecordingTelemetry(),
+        accounts=ScriptedAccounts(),
+    )
     async with serving(app, stalled_settings) as server:
         client = await server.connect()
         await client.send_chat()

@@ -1,84 +1,23 @@
 """The operations pages and the metrics behind them."""
 
-from dataclasses import dataclass, field
-
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
 from antiphon.events import CancelCause
-from antiphon.http.ops.app import SlotView, make_ops_app
-from antiphon.http.ops.commands import OpsCommands
+from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
-from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
+from antiphon.ids import ModelName
 from antiphon.settings import HttpSettings
-from antiphon.supervision.runtime import RuntimeStatistics
-from antiphon.supervision.tree import Node
 from antiphon.testing.http import serving
+from antiphon.testing.ops import ScriptedSources, a_breaker, no_commands
 
 MODEL = ModelName("m")
 
 
-@dataclass
-class Sources:
-    reasons: list[str] = field(default_factory=list)
-
-    def not_ready(self):
-        return self.reasons
-
-    def slots(self):
-        return [
-            SlotView(
-                slot=SlotIndex(0),
-                state="decode",
-                request_id=RequestId("req_1"),
-                tokens=5,
-                age_s=0.25,
-            )
-        ]
-
-    def tree(self):
-        return node("root", node("root/<pool>"), kind="supervisor")
-
-    def runtime(self):
-        return RuntimeStatistics(
-            tasks=20,
-            runnable=1,
-            threads=3,
-            worker_threads=0,
-            worker_threads_limit=40,
-            waiting_for_thread=0,
-            loop_lag_s=0.0042,
-            loop_lag_max_s=0.1,
-        )
-
-
-class NoOperator:
-    async def restart(self, path):
-        raise AssertionError
-
-    stop = start = restart
-
-
-def node(path, *children, kind="worker", **fields):
-    return Node(
-        **{
-            "path": ActorPath(path),
-            "kind": kind,
-            "state": "up",
-            "incarnation": 1,
-            "restarts": 0,
-            "last_exit": None,
-            "uptime_s": 5.0,
-            "children": children,
-            **fields,
-        }
-    )
-
-
 @pytest.fixture
 def sources():
-    return Sources()
+    return ScriptedSources()
 
 
 @pytest.fixture
@@ -93,8 +32,7 @@ def metrics(registry):
 
 @pytest.fixture
 async def get(sources, registry, metrics):
-    commands = OpsCommands(operator=NoOperator(), token=None, deadline_s=1.0)
-    app = make_ops_app(sources, HttpSettings(), registry, metrics, commands)
+    app = make_ops_app(sources, HttpSettings, registry, metrics, no_commands())
     async with (
         serving(app, HttpSettings()) as server,
         httpx.AsyncClient(base_url=server.url) as client,
@@ -125,6 +63,11 @@ async def test_slots_and_tree_are_json(get):
     tree = (await get("/ops/tree")).json()
     assert (tree["path"], tree["kind"], tree["state"]) == ("root", "supervisor", "up")
     assert [child["path"] for child in tree["children"]] == ["root/<pool>"]
+    runtime = tree["runtime"]
+    assert runtime["loop"]["tasks"] == 20
+    assert runtime["slots"][0]["request_id"] == "req_1"
+    assert runtime["breakers"] == (await get("/ops/breakers")).json()
+    assert runtime["breakers"][0]["circuit"] == "closed"
     assert (await get("/ops/version")).json()["name"] == "antiphon"
 
 
@@ -236,3 +179,21 @@ async def test_the_page_escapes_what_it_shows(get, sources):
 
 async def test_the_event_loop_is_told_as_json(get):
     assert (await get("/ops/runtime")).json()["loop_lag_s"] == 0.0042
+
+
+async def test_the_page_shows_an_open_circuit_and_when_it_is_tried_next(get, sources):
+    assert "Circuit engine m" in (await get("/ops")).text
+    sources.circuits = [a_breaker("open", failures_in_row=5, retry_after_s=2.5, refused=12)]
+
+    text = " ".join((await get("/ops")).text.split())
+
+    assert '<span class="bad">open</span>, 5 failures in a row, next try in 2.5 s' in text
+    assert "12 calls refused" in text
+
+
+@pytest.mark.parametrize(("circuit", "value"), [("closed", 0), ("half_open", 1), ("open", 2)])
+def test_the_state_of_a_circuit_is_a_gauge(registry, metrics, circuit, value):
+    metrics.watch_circuit(MODEL, lambda: a_breaker(circuit))
+
+    labels = {"model_name": MODEL}
+    assert registry.get_sample_value("antiphon_engine_circuit_state", labels) == value

@@ -12,6 +12,7 @@ from antiphon.errors import (
     AlreadyPresent,
     CommandRefused,
     NoActor,
+    SettingsError,
     SpecError,
     StartFailed,
     WouldDeadlock,
@@ -19,6 +20,7 @@ from antiphon.errors import (
 from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.ids import ActorPath
+from antiphon.live_settings import Change, Effect
 from antiphon.settings import HttpSettings
 from antiphon.supervision.operator import Operator
 from antiphon.supervision.spec import SupervisorSpec
@@ -45,6 +47,20 @@ class Failing:
     stop = start = restart
 
 
+class Settings:
+    """Answers reloads with what the test says."""
+
+    def __init__(self):
+        self.changes = ()
+        self.error = None
+
+    async def reload(self, source):
+        assert source == "operator"
+        if self.error is not None:
+            raise self.error
+        return self.changes
+
+
 class Sources:
     """Of the pages only the tree is looked at."""
 
@@ -60,14 +76,18 @@ class Site:
         self.pool = Supervisor(SupervisorSpec(), [self.a.spec(init_timeout_s=1000.0)])
         self.root = Supervisor(SupervisorSpec(), [self.pool.child("pool:m")])
         self.operator = Operator(lambda: self.root, {})
+        self.settings = Settings()
 
     def app(self, *, operator=None, token=TOKEN, deadline_s=5.0):
         commands = OpsCommands(
-            operator=operator or self.operator, token=token, deadline_s=deadline_s
+            operator=operator or self.operator,
+            settings=self.settings,
+            token=lambda: token,
+            deadline_s=deadline_s,
         )
         registry = CollectorRegistry()
         sources = Sources(self.root)
-        return make_ops_app(sources, HttpSettings(), registry, RecordingTelemetry(), commands)
+        return make_ops_app(sources, HttpSettings, registry, RecordingTelemetry(), commands)
 
     def serving(self, **options):
         return serving(self.app(**options), HttpSettings())
@@ -278,6 +298,48 @@ async def test_one_child_can_be_looked_at_without_a_token(site):
 
 
 def test_the_token_is_not_in_the_text_of_the_commands():
-    commands = OpsCommands(operator=Failing(None), token=TOKEN, deadline_s=1.0)
+    commands = OpsCommands(
+        operator=Failing(None), settings=Settings(), token=lambda: TOKEN, deadline_s=1.0
+    )
 
     assert TOKEN not in repr(commands)
+
+
+async def test_a_reload_says_of_each_changed_key_what_it_needs(site):
+    site.settings.changes = (
+        Change(key="queue.max_requests", applied=True, needs=None),
+        Change(key="engine.slots", applied=False, needs=Effect.ENGINE),
+    )
+    async with site.serving() as server:
+        with structlog.testing.capture_logs() as logs:
+            answer = await post(server, "reload", content=b"")
+
+    assert answer.status_code == 200
+    assert answer.json()["changes"] == [
+        {"key": "queue.max_requests", "applied": True, "needs": None},
+        {"key": "engine.slots", "applied": False, "needs": "engine_restart"},
+    ]
+    [line] = [line for line in logs if line["event"] == "operator_command"]
+    assert (line["command"], line["path"], line["outcome"]) == ("reload", None, "done")
+
+
+async def test_a_reload_of_wrong_settings_is_refused_with_the_key(site):
+    site.settings.error = SettingsError("engine.slots", "must be greater than 0")
+    async with site.serving() as server:
+        with structlog.testing.capture_logs() as logs:
+            answer = await post(server, "reload", content=b"")
+
+    assert answer.status_code == 409
+    error = answer.json()["error"]
+    assert error["code"] == "reload_refused"
+    assert "engine.slots" in error["message"]
+    assert "nothing has changed" in error["message"]
+    [line] = [line for line in logs if line["event"] == "operator_command"]
+    assert line["outcome"] == "reload_refused"
+
+
+async def test_a_reload_needs_the_token_too(site):
+    async with site.serving() as server:
+        assert (await post(server, "reload", headers={}, content=b"")).status_code == 401
+    async with site.serving(token=None) as server:
+        assert (await post(server, "reload", content=b"")).status_code == 403

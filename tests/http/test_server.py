@@ -12,6 +12,7 @@ import trio
 from antiphon.http.app import make_api_app
 from antiphon.http.protocol import Http1Protocol
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.http import chat_request, serving
 
 GET_MODELS = b"GET /v1/models HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -201,7 +202,9 @@ async def test_a_client_that_resets_at_once_is_no_crash(server):
 
 async def test_connections_over_the_limit_wait_for_a_place(chat, telemetry):
     settings = HttpSettings(max_connections=1)
-    app = make_api_app(chat, settings, GenerationSettings(), telemetry)
+    app = make_api_app(
+        chat, lambda: settings, GenerationSettings, telemetry, accounts=ScriptedAccounts()
+    )
     async with serving(app, settings) as server:
         first = await server.connect()
         await first.send_chat()
@@ -215,6 +218,30 @@ async def test_connections_over_the_limit_wait_for_a_place(chat, telemetry):
         await first.read_to_end()
 
         assert (await second.read_head()).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_limits_that_are_changed_count_for_what_comes_next(chat, telemetry):
+    now = HttpSettings(max_connections=1)
+    app = make_api_app(
+        chat, lambda: now, GenerationSettings, telemetry, accounts=ScriptedAccounts()
+    )
+    async with serving(app, lambda: now) as server:
+        first = await server.connect()
+        await first.send_chat()
+        turn = await chat.next_turn()
+        now = HttpSettings(max_connections=2, max_body_bytes=50)
+        turn.finish()
+        await first.read_to_end()
+
+        second, third = await server.connect(), await server.connect()
+        await second.send(GET_MODELS)
+        alone = await second.read_head()
+        await third.send_chat()
+        with trio.fail_after(5):  # sooner than an idle connection is closed
+            beside = await third.read_head()
+
+    assert alone.startswith(b"HTTP/1.1 200 ")
+    assert beside.startswith(b"HTTP/1.1 413 ")
 
 
 async def _models(server) -> int:

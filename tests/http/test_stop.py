@@ -8,6 +8,7 @@ import trio
 from antiphon.http.app import make_api_app
 from antiphon.http.server import open_listener, serve_http
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.testing.accounts import ScriptedAccounts
 
 GET_MODELS = b"GET /v1/models HTTP/1.1\r\nHost: test\r\n\r\n"
 
@@ -72,7 +73,9 @@ async def test_an_open_stream_runs_on_to_its_end_after_the_stop_began(server, ch
 
 async def test_the_next_incarnation_serves_what_connected_in_between(chat, telemetry):
     settings = HttpSettings()
-    app = make_api_app(chat, settings, GenerationSettings(), telemetry)
+    app = make_api_app(
+        chat, lambda: settings, GenerationSettings, telemetry, accounts=ScriptedAccounts()
+    )
     with open_listener("127.0.0.1", 0) as listener:
         address = listener.getsockname()
         for _ in range(2):
@@ -85,7 +88,7 @@ async def test_the_next_incarnation_serves_what_connected_in_between(chat, telem
                     await serve_http(
                         app,
                         listener=listener,
-                        settings=settings,
+                        settings=lambda: settings,
                         ready=ready.set,
                         stopping=stopping,
                     )

@@ -12,6 +12,7 @@ from typing import assert_never
 import structlog
 import trio
 
+from antiphon import faults
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.engines.messages import (
     Begin,
@@ -34,6 +35,7 @@ from antiphon.errors import (
     MailboxFull,
 )
 from antiphon.events import Abort, EndReason, Fault, HostCommand, Ready, Released, Stats, Step
+from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest, SlotIndex
 from antiphon.ports import EngineLauncher, EngineLink, Telemetry
 
@@ -86,6 +88,7 @@ class EngineDriver:
         began = trio.current_time()
         link = await self._launcher.launch()
         try:
+            await faults.pause(Site.DRIVER_LAUNCHED)
             with trio.move_on_after(self._start_timeout_s) as patience:
                 ready = await self._first_frame(link)
             if patience.cancelled_caught:
@@ -125,6 +128,7 @@ class EngineDriver:
                 admit = message.admit
                 self._live[admit.request] = _Live(message.owner, admit.slot)
                 self._status.work_came(admit.request, trio.current_time())
+                await faults.pause(Site.DRIVER_ADMIT)
                 await self._send(admit)
             case Abort():
                 await self._abort(message.request)
@@ -168,6 +172,7 @@ class EngineDriver:
         try:
             while True:
                 frame = await link.receive()
+                await faults.pause(Site.DRIVER_FRAME)
                 self._status.heard_at = trio.current_time()
                 match frame:
                     case Step():
@@ -192,6 +197,9 @@ class EngineDriver:
             # A driver that is cancelled for good never gets to terminate.
             self._status.host_gone()
             link.kill()
+            if not self._closing:
+                with trio.move_on_after(_REAP_S, shield=True):
+                    await link.aclose(grace_s=0)
 
     async def _watch(self) -> None:
         """Kill a host that has gone silent. It reports every step, and when idle once a second."""

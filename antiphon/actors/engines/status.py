@@ -19,6 +19,8 @@ class EngineStatus:
     ready: bool = False
     pid: int | None = None
     hosts: int = 0
+    starts: int = 0
+    """Starts that were tried since a host was last ready."""
     steps: int = 0
     heard_at: float = float("-inf")
     moved_at: float = float("-inf")
@@ -26,11 +28,22 @@ class EngineStatus:
     kv_usage: float = 0.0
     tokens: dict[EngineRequest, int] = field(default_factory=dict)
 
+    def host_starting(self, silence_s: float) -> None:
+        """A driver is about to start a host, which may be silent for that long."""
+        self.silence_s = silence_s
+        self.starts += 1
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether a host is being replaced, and no start has failed yet."""
+        return not self.ready and self.starts <= 1
+
     def host_ready(self, pid: int, capabilities: Capabilities, now: float) -> None:
         """A new host, which has done nothing yet."""
         self.capabilities = capabilities
         self.pid = pid
         self.hosts += 1
+        self.starts = 0
         self.steps = 0
         self.heard_at = self.moved_at = now
         self.ready = True

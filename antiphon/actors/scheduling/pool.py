@@ -1,11 +1,13 @@
-"""A pool as those who send it work see it: a model, its vocabulary, its scheduler, its status."""
+"""A pool as those who send it work see it: a model, its vocabulary, its scheduler behind a breaker,
+its status."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import trio
 
+from antiphon.actors.breaker import Breaker
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.messages import SchedulerMessage
@@ -23,14 +25,16 @@ def _engine_requests() -> Iterator[EngineRequest]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """One model served by one scheduler; `default_max_tokens` is the answer of a silent client."""
+    """One model served by one scheduler; `default_max_tokens` is the answer of a silent client,
+    asked for at each turn. Who asks the scheduler asks the `breaker` first."""
 
     card: ModelCard
     scheduler: Ref[SchedulerMessage]
+    breaker: Breaker
     status: EngineStatus
     tokenizer: ChatTokenizer
     sampling_defaults: SamplingDefaults
-    default_max_tokens: int
+    default_max_tokens: Callable[[], int]
     requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)
     long_prompts: trio.CapacityLimiter = field(
         default_factory=lambda: trio.CapacityLimiter(_LONG_PROMPTS)

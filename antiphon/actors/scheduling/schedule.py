@@ -14,6 +14,7 @@ from antiphon.ids import EngineRequest, RequestId, SlotIndex
 
 _MEAN_LEASE_START_S = 2.0
 _MEAN_LEASE_WEIGHT = 0.1
+_LONGEST_MEAN_LEASE_S = 86_400.0
 _RETRY_MIN_S = 1.0
 _RETRY_MAX_S = 60.0
 """SDKs ignore longer advice (openai-node above 60 s, openai-python above 120 s)."""
@@ -38,6 +39,23 @@ class QueueBounds:
     max_requests: int
     max_tokens: int
     deadline_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a schedule has found out by itself and the next one would have to learn anew."""
+
+    mean_lease_s: float = _MEAN_LEASE_START_S
+    """How long a slot is held: what retry advice is made of."""
+
+
+def learned_from(handoff: object) -> Learned:
+    """What a former scheduler left, if it is that and in its right mind; else what nobody knows."""
+    match handoff:
+        case Learned(mean_lease_s=float(mean)) if 0 < mean <= _LONGEST_MEAN_LEASE_S:
+            return handoff
+        case _:
+            return Learned()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +96,20 @@ class Load:
 
 class Schedule:
     """First in, first out over slots and KV blocks; the head of the queue is never overtaken, so
-    that a long request can't starve."""
+    that a long request can't starve. `bounds` may be replaced at any time: they are for what comes,
+    and for how long what waits may still wait."""
 
-    def __init__(self, capacity: Capacity, bounds: QueueBounds) -> None:
+    def __init__(
+        self, capacity: Capacity, bounds: QueueBounds, learned: Learned = Learned()
+    ) -> None:
+        self.bounds = bounds
         self._capacity = capacity
-        self._bounds = bounds
         self._queue: OrderedDict[EngineRequest, Ticket] = OrderedDict()
         self._queue_tokens = 0
         self._leases: dict[EngineRequest, Lease] = {}
         self._free_slots = list(range(capacity.slots - 1, -1, -1))
         self._free_blocks = capacity.kv_blocks
-        self._mean_lease_s = _MEAN_LEASE_START_S
+        self._mean_lease_s = learned.mean_lease_s
 
     def submit(self, *tickets: Ticket) -> None:
         """Queue the tickets of one turn, all or none, by when it came: one that had waited for a
@@ -161,21 +182,18 @@ class Schedule:
         while self._queue:
             ticket = next(iter(self._queue.values()))
             waited_s = now - ticket.queued_at
-            if waited_s < self._bounds.deadline_s:
+            if waited_s < self.bounds.deadline_s:
                 return
             self._unqueue(ticket.request)
             yield ticket, QueueExpired(waited_s=waited_s, retry_after_s=self.retry_after_s())
-
-    def next_expiry(self) -> float | None:
-        """When the oldest ticket's patience ends; None when nobody waits."""
-        if not self._queue:
-            return None
-        return next(iter(self._queue.values())).queued_at + self._bounds.deadline_s
 
     def retry_after_s(self) -> float:
         """When what waits now should be gone, by the recent mean time a slot is held."""
         drain_s = len(self._queue) * self._mean_lease_s / self._capacity.slots
         return min(max(drain_s, _RETRY_MIN_S), _RETRY_MAX_S)
+
+    def learned(self) -> Learned:
+        return Learned(mean_lease_s=self._mean_lease_s)
 
     def load(self) -> Load:
         return Load(
@@ -197,11 +215,11 @@ class Schedule:
         return len(tickets) <= len(self._free_slots) and blocks <= self._free_blocks
 
     def _check_bounds(self, tickets: tuple[Ticket, ...]) -> None:
-        if len(self._queue) + len(tickets) > self._bounds.max_requests:
+        if len(self._queue) + len(tickets) > self.bounds.max_requests:
             raise QueueFull(reason="too many requests wait", retry_after_s=self.retry_after_s())
         tokens = sum(ticket.tokens for ticket in tickets)
         # One request larger than the whole bound may still wait alone.
-        if self._queue and self._queue_tokens + tokens > self._bounds.max_tokens:
+        if self._queue and self._queue_tokens + tokens > self.bounds.max_tokens:
             raise QueueFull(reason="too many tokens wait", retry_after_s=self.retry_after_s())
 
     def _unqueue(self, request: EngineRequest) -> Ticket:

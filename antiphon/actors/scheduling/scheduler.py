@@ -5,13 +5,15 @@ the engine's Released gives it back, each at most once. Knows no text.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
 import structlog
 import trio
 
+from antiphon import faults
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.engines.messages import (
     Begin,
@@ -33,7 +35,14 @@ from antiphon.actors.scheduling.messages import (
     Sweep,
     Withdraw,
 )
-from antiphon.actors.scheduling.schedule import Capacity, Lease, QueueBounds, Schedule, Ticket
+from antiphon.actors.scheduling.schedule import (
+    Capacity,
+    Lease,
+    QueueBounds,
+    Schedule,
+    Ticket,
+    learned_from,
+)
 from antiphon.errors import (
     ContextLengthExceeded,
     EngineUnavailable,
@@ -42,6 +51,7 @@ from antiphon.errors import (
     TurnInterrupted,
 )
 from antiphon.events import Abort, Admit, CancelCause, Capabilities
+from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
 from antiphon.ports import Telemetry
 from antiphon.supervision.exits import is_abnormal
@@ -71,7 +81,8 @@ class ScheduleView:
 class Scheduler:
     """First in, first out. Its driver is ready before it starts, and a new driver means a new
     scheduler, since leases on a dead host mean nothing. It grants nothing while `status` says that
-    the engine is lost: what has only waited may be tried again."""
+    the engine is lost: what has only waited may be tried again. `bounds` and `turn_deadline_s` are
+    asked for when they matter, since an operator may change them."""
 
     def __init__(
         self,
@@ -80,8 +91,8 @@ class Scheduler:
         view: ScheduleView,
         telemetry: Telemetry,
         *,
-        bounds: QueueBounds,
-        turn_deadline_s: float,
+        bounds: Callable[[], QueueBounds],
+        turn_deadline_s: Callable[[], float],
     ) -> None:
         self._driver = driver
         self._status = status
@@ -91,24 +102,29 @@ class Scheduler:
         self._bounds = bounds
         self._turn_deadline_s = turn_deadline_s
         self._schedule: Schedule
-        self._me: Ref[SchedulerMessage]
+        self._me: ActorContext[SchedulerMessage]
         self._host = 0
+        self._is_new = True
         self._entries: dict[EngineRequest, _Entry] = {}
         self._withdrawn: dict[EngineRequest, Withdraw] = {}
 
     async def start(self, me: ActorContext[SchedulerMessage]) -> None:
         """Take the engine over, emptied of what a former scheduler had running in it."""
-        self._me = me.ref
+        self._me = me
         engine: Engine = await self._driver.ask(
             lambda reply: TakeOver(reply=reply), deadline_s=_TAKE_OVER_S
         )
         self._host = engine.host
-        self._schedule = Schedule(_capacity(engine.capabilities), self._bounds)
+        self._schedule = Schedule(
+            _capacity(engine.capabilities), self._bounds(), learned_from(me.handoff)
+        )
         self._view.schedule = self._schedule
         me.start_soon(self._tick, me.ref)
 
     def handle(self, message: SchedulerMessage) -> None:
-        """Every message ends with granting what has become possible."""
+        """Every message ends with granting what has become possible. A new scheduler first hears
+        all that came before it was ready: it comes in any order, and is served by who came first.
+        """
         match message:
             case Submit():
                 self._submit(message)
@@ -122,7 +138,8 @@ class Scheduler:
                 self._sweep()
             case _:
                 assert_never(message)
-        if self._status.ready:
+        self._is_new = self._is_new and self._me.backlog > 0
+        if self._status.ready and not self._is_new:
             for lease in self._schedule.grant(trio.current_time()):
                 self._begin(lease)
         load = self._schedule.load()
@@ -155,11 +172,16 @@ class Scheduler:
             )
             for generation in submit.generations
         ]
+        bounds = self._bounds()
+        if self._is_new:  # what the free slots will take at once doesn't wait
+            bounds = replace(bounds, max_requests=bounds.max_requests + self._schedule.slots)
+        self._schedule.bounds = bounds
         try:
             self._schedule.submit(*tickets)
         except (QueueFull, ContextLengthExceeded) as error:
             submit.reply.fail(error)
             return
+        faults.maybe(Site.SCHEDULER_SUBMIT)
         for generation in submit.generations:
             self._entries[generation.request] = _Entry(
                 generation=generation,
@@ -172,9 +194,10 @@ class Scheduler:
         # One that ended in order has withdrawn what it no longer wanted; its last tokens may be
         # out before the engine's Released, and need no abort.
         if down.exit is None or is_abnormal(down.exit):
-            self._me.tell_system(OwnerDown(request=request))
+            self._me.ref.tell_system(OwnerDown(request=request))
 
     def _begin(self, lease: Lease) -> None:
+        faults.maybe(Site.SCHEDULER_GRANT)
         ticket = lease.ticket
         entry = self._entries[ticket.request]
         generation = entry.generation
@@ -216,8 +239,10 @@ class Scheduler:
         )
 
     def _released(self, message: SlotReleased) -> None:
+        faults.maybe(Site.SCHEDULER_RELEASE)
         request = message.released.request
         lease = self._schedule.release(request, message.at)
+        self._me.save(self._schedule.learned())
         self._forget(request)
         withdraw = self._withdrawn.pop(request, None)
         if lease is None or withdraw is None:
@@ -239,17 +264,20 @@ class Scheduler:
         )
 
     def _sweep(self) -> None:
+        self._is_new = False
         now = trio.current_time()
+        self._schedule.bounds = self._bounds()
         for ticket, error in self._schedule.expire(now):
             owner = self._entries[ticket.request].owner
             self._forget(ticket.request)
             _tell(owner, GenerationLost(request=ticket.request, error=error))
+        deadline_s = self._turn_deadline_s()
         for lease in self._schedule.leases():
-            if lease.releasing or now - lease.granted_at < self._turn_deadline_s:
+            if lease.releasing or now - lease.granted_at < deadline_s:
                 continue
             request = lease.ticket.request
             log.warning("turn_overdue", request_id=lease.ticket.turn, slot=lease.slot)
-            overdue = TurnInterrupted(f"it took longer than {self._turn_deadline_s:g} s")
+            overdue = TurnInterrupted(f"it took longer than {deadline_s:g} s")
             _tell(self._entries[request].owner, GenerationLost(request=request, error=overdue))
             self._withdraw_unseen(request, CancelCause.DEADLINE)
 

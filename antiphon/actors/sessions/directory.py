@@ -11,13 +11,14 @@ import trio
 
 from antiphon.actors.actor import actor_child
 from antiphon.actors.address import Address
+from antiphon.actors.context.view import encode
 from antiphon.actors.monitor import Down
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
 from antiphon.errors import ActorCrashed, Draining, ModelNotFound
-from antiphon.events import CancelCause, Capabilities, Turn, TurnFailed
+from antiphon.events import CancelCause, Capabilities, Message, Turn, TurnFailed
 from antiphon.ids import ActorPath, ModelName
 from antiphon.ports import ModelCard, SamplingDefaults, Telemetry
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
@@ -50,6 +51,14 @@ class Directory:
 
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         return self._pool_of(model).sampling_defaults
+
+    async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
+        """Raises ModelNotFound, InvalidRequest, ContextLengthExceeded."""
+        pool = self._pool_of(model)
+        capabilities = pool.status.capabilities
+        window = pool.card.window if capabilities is None else capabilities.window
+        prompt = await encode(pool.tokenizer, messages, window=window, threads=pool.long_prompts)
+        return len(prompt)
 
     async def open_turn(self, turn: Turn) -> Outlet:
         """Start a session for the turn. Raises ModelNotFound, Draining, MaxChildren, ActorStopped

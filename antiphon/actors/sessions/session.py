@@ -12,7 +12,9 @@ import msgspec
 import structlog
 import trio
 
+from antiphon import faults
 from antiphon.actors.actor import ActorContext
+from antiphon.actors.breaker import Permit, Refused
 from antiphon.actors.context.view import View, encode, fit
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
 from antiphon.actors.monitor import Monitor
@@ -42,6 +44,7 @@ from antiphon.events import (
     TurnEnded,
     TurnFailed,
 )
+from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
 from antiphon.ports import Telemetry
 
@@ -50,6 +53,9 @@ log = structlog.get_logger(__name__)
 _SUBMIT_S = 15.0
 """How long a turn waits for an engine that is being restarted before the client is told to
 retry."""
+_SHORTEST_RETRY_S = 1.0
+"""While a probe is out nobody knows when the next turn may pass; clients that come back at once
+would only be refused again."""
 _SEED_BITS = 63
 
 
@@ -137,6 +143,7 @@ class Session:
         try:
             if self._view is None:
                 self._view = await self._build_view()
+            await faults.pause(Site.SESSION_SUBMIT)
             if self._transcript.ended:  # cancelled meanwhile
                 return
             generations = self._generations(self._view)
@@ -165,7 +172,14 @@ class Session:
                 reply=reply,
             )
 
-        await self._pool.scheduler.ask(submit, deadline_s=_SUBMIT_S)
+        match self._pool.breaker.admit():
+            case Refused(retry_after_s=seconds):
+                raise EngineUnavailable(retry_after_s=max(seconds, _SHORTEST_RETRY_S))
+            case Permit() as permit:
+                with permit:
+                    await self._pool.scheduler.ask(submit, deadline_s=_SUBMIT_S)
+            case refused:
+                assert_never(refused)
         requests = frozenset(generation.request for generation in generations)
         # The turn may have ended, or lost these again, before the answer was read.
         if not self._transcript.ended and requests <= self._transcript.unfinished.keys():
@@ -184,7 +198,7 @@ class Session:
         return fit(
             prompt,
             max_tokens=self._turn.max_tokens,
-            default=self._pool.default_max_tokens,
+            default=self._pool.default_max_tokens(),
             window=window,
         )
 
@@ -253,6 +267,7 @@ class Session:
     def _finish(self, reason: str) -> None:
         seconds = trio.current_time() - self._began
         self._telemetry.turn_finished(self._pool.card.name, reason, seconds)
+        faults.maybe(Site.SESSION_ENDED)
         self._me.stop()
 
     def _measure(self, news: SlotText) -> None:
@@ -284,6 +299,7 @@ def _rejection(error: AntiphonError) -> str | None:
 _REASONS = {
     CancelCause.DISCONNECT: "the client disconnected",
     CancelCause.SLOW_READER: "the client read too slowly",
+    CancelCause.REQUESTED: "it was cancelled",
     CancelCause.DEADLINE: "the answer took too long",
     CancelCause.SHUTDOWN: "the server is shutting down",
     CancelCause.OWNER_LOST: "the request's handler ended",

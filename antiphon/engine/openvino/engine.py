@@ -12,6 +12,7 @@ import openvino_genai
 import structlog
 from openvino_genai import py_openvino_genai
 
+from antiphon import faults
 from antiphon.engine.config import HostConfig
 from antiphon.engine.contract import AdmitRefused, EngineBroken, Failed, Gained, StepResult
 from antiphon.engine.openvino.kv import BLOCK_TOKENS, blocks_for
@@ -25,6 +26,7 @@ from antiphon.engine.openvino.sampling import (
 )
 from antiphon.engine.openvino.schemas import SchemaGate
 from antiphon.events import Admit, Capabilities, EndReason
+from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
 
 log = structlog.get_logger(__name__)
@@ -120,6 +122,8 @@ class OpenVinoEngine:
             self._put_back(request, result)
         if self._runs or self._cancelled:
             try:
+                if faults.strikes(Site.ENGINE_STEP_THROWS):
+                    raise RuntimeError("a fault plan says so")
                 self._pipeline.step()
             except NATIVE_ERRORS as error:
                 self._recover(error, result)

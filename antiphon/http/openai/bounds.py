@@ -10,6 +10,9 @@ _MAX_STOP_CHARACTERS = 500
 _MAX_IDENTIFIER_CHARACTERS = 512
 """OpenAI bounds `safety_identifier` only; a long `user` is common, a page of text is not."""
 _SEED_BOUND = 2**63
+_MAX_METADATA_PAIRS = 16
+_MAX_METADATA_KEY = 64
+_MAX_METADATA_VALUE = 512
 _MAX_TOKENS_BOUND = 2**31
 
 
@@ -19,24 +22,42 @@ def check_bounds(request: ChatCompletionRequest, *, max_choices: int) -> None:
         raise InvalidRequest("you must provide a model parameter", "model")
     if not request.messages:
         raise empty_array("messages")
-    _integer("n", request.n, 1, max_choices)
-    _integer("max_tokens", request.max_tokens, 1, _MAX_TOKENS_BOUND)
-    _integer("max_completion_tokens", request.max_completion_tokens, 1, _MAX_TOKENS_BOUND)
-    _integer("seed", request.seed, -_SEED_BOUND, _SEED_BOUND - 1)
-    _integer("top_logprobs", request.top_logprobs, 0, 20)
-    _integer("top_k", request.top_k, -1, _MAX_TOKENS_BOUND)
-    _integer("min_tokens", request.min_tokens, 0, _MAX_TOKENS_BOUND)
-    _decimal("temperature", request.temperature, 0, 2)
-    _decimal("top_p", request.top_p, 0, 1)
-    _decimal("min_p", request.min_p, 0, 1)
-    _decimal("presence_penalty", request.presence_penalty, -2, 2)
-    _decimal("frequency_penalty", request.frequency_penalty, -2, 2)
-    _decimal("repetition_penalty", request.repetition_penalty, 0.01, 10)
-    _text("safety_identifier", request.safety_identifier, 64)
-    _text("user", request.user, _MAX_IDENTIFIER_CHARACTERS)
-    _text("prompt_cache_key", request.prompt_cache_key, _MAX_IDENTIFIER_CHARACTERS)
+    check_integer("n", request.n, 1, max_choices)
+    check_integer("max_tokens", request.max_tokens, 1, _MAX_TOKENS_BOUND)
+    check_integer("max_completion_tokens", request.max_completion_tokens, 1, _MAX_TOKENS_BOUND)
+    check_integer("seed", request.seed, -_SEED_BOUND, _SEED_BOUND - 1)
+    check_integer("top_logprobs", request.top_logprobs, 0, 20)
+    check_integer("top_k", request.top_k, -1, _MAX_TOKENS_BOUND)
+    check_integer("min_tokens", request.min_tokens, 0, _MAX_TOKENS_BOUND)
+    check_decimal("temperature", request.temperature, 0, 2)
+    check_decimal("top_p", request.top_p, 0, 1)
+    check_decimal("min_p", request.min_p, 0, 1)
+    check_decimal("presence_penalty", request.presence_penalty, -2, 2)
+    check_decimal("frequency_penalty", request.frequency_penalty, -2, 2)
+    check_decimal("repetition_penalty", request.repetition_penalty, 0.01, 10)
+    check_length("safety_identifier", request.safety_identifier, 64)
+    check_length("user", request.user, _MAX_IDENTIFIER_CHARACTERS)
+    check_length("prompt_cache_key", request.prompt_cache_key, _MAX_IDENTIFIER_CHARACTERS)
+    check_metadata(request.metadata)
     _check_stop(request.stop)
     _check_answer_length(request)
+
+
+def check_metadata(metadata: dict[str, str] | None) -> None:
+    """Raises InvalidRequest."""
+    if metadata is None:
+        return
+    if len(metadata) > _MAX_METADATA_PAIRS:
+        raise InvalidRequest(
+            "Invalid 'metadata': too many properties. Expected an object with at most "
+            f"{_MAX_METADATA_PAIRS} properties, but got an object with {len(metadata)} properties "
+            "instead.",
+            "metadata",
+            "object_above_max_properties",
+        )
+    for key, value in metadata.items():
+        check_length("metadata", key, _MAX_METADATA_KEY)
+        check_length(f"metadata.{key}", value, _MAX_METADATA_VALUE)
 
 
 def empty_array(param: str) -> InvalidRequest:
@@ -75,7 +96,7 @@ def _check_stop_string(param: str, text: str) -> None:
             param,
             "empty_string",
         )
-    _text(param, text, _MAX_STOP_CHARACTERS)
+    check_length(param, text, _MAX_STOP_CHARACTERS)
 
 
 def _check_answer_length(request: ChatCompletionRequest) -> None:
@@ -96,12 +117,14 @@ def _check_answer_length(request: ChatCompletionRequest) -> None:
         )
 
 
-def _integer(param: str, value: int | None, low: int, high: int) -> None:
+def check_integer(param: str, value: int | None, low: int, high: int) -> None:
+    """Raises InvalidRequest."""
     if value is not None:
         _range(param, value, low, high, "integer")
 
 
-def _decimal(param: str, value: float | None, low: float, high: float) -> None:
+def check_decimal(param: str, value: float | None, low: float, high: float) -> None:
+    """Raises InvalidRequest."""
     if value is None:
         return
     if not math.isfinite(value):
@@ -124,7 +147,8 @@ def _range(param: str, value: float, low: float, high: float, kind: str) -> None
     )
 
 
-def _text(param: str, value: str | None, longest: int) -> None:
+def check_length(param: str, value: str | None, longest: int) -> None:
+    """Raises InvalidRequest."""
     if value is not None and len(value) > longest:
         raise InvalidRequest(
             f"Invalid '{param}': string too long. Expected a string with maximum length "

@@ -4,22 +4,29 @@ A stream's headers wait for the first event, so that a refusal has a real status
 failures are told inside the stream.
 """
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import trio
 from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
-from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from antiphon.errors import PayloadTooLarge
-from antiphon.events import ChoiceEnded, TurnEnded, TurnEvent, TurnFailed
+from antiphon import faults
+from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed
+from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange, current_exchange
 from antiphon.http.openai.answer import AnswerCollector
+from antiphon.http.openai.body import read_json_body, wall_ms
+from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
-from antiphon.http.openai.sse import HEARTBEAT, ChunkEncoder
+from antiphon.http.openai.responses.parse import digest_of
+from antiphon.http.openai.responses.retries import read_sending
+from antiphon.http.openai.schema import ChatCompletionRequest
+from antiphon.http.openai.sse import HEARTBEAT, STREAM_HEADERS, ChunkEncoder
+from antiphon.http.openai.stored_chat.kept import Heading, KeptTurn, heading_of, kept_answer
 from antiphon.http.openai.turns import (
     check_schema,
     client_facts,
@@ -27,17 +34,13 @@ from antiphon.http.openai.turns import (
     make_turn,
     needs_schema_check,
 )
+from antiphon.http.openai.wire import ChatCompletionBody
+from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, new_response_id
-from antiphon.ports import Chat, Telemetry, TurnStream
+from antiphon.ports import Chat, Responses, Telemetry, TurnStream
 from antiphon.settings import GenerationSettings, HttpSettings
 
-_STREAM_HEADERS = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
-    "x-accel-buffering": "no",
-    # A pipelined request behind a long stream would hide that the client left.
-    "connection": "close",
-}
+T = TypeVar("T")
 
 _INLINE_BYTES = 262_144
 """A body of hundreds of thousands of messages takes a third of a second to check, which every other
@@ -49,22 +52,30 @@ class ChatRoutes:
     """What the handler works with."""
 
     chat: Chat
-    http: HttpSettings
-    generation: GenerationSettings
+    http: Callable[[], HttpSettings]
+    generation: Callable[[], GenerationSettings]
     telemetry: Telemetry
+    responses: Responses | None = None
+    """Keeps what is to be stored; without it nothing can be."""
 
     def register(self, app: Quart) -> None:
-        app.add_url_rule(
-            "/v1/chat/completions",
-            view_func=self.create,
-            methods=["POST"],
-            endpoint="create_chat_completion",
+        create = Operation(
+            method="POST",
+            rule="/v1/chat/completions",
+            name="create_chat_completion",
+            handler=self.create,
+            summary="Answer a chat, whole or as a stream",
+            body=ChatCompletionRequest,
+            answer=ChatCompletionBody,
+            media={"text/event-stream": ANY_TEXT},
+            errors=(404, 422, 507),
         )
+        mount(app, (create,))
 
     async def create(self) -> TrioResponse:
         """Handle one request. Raises what the error boundary turns into a reply."""
         exchange = current_exchange()
-        body = await _read_json_body(self.http.max_body_bytes)
+        body = await read_json_body(self.http().max_body_bytes)
         parsed = await self._parse(body)
         exchange.facts.update(client_facts(parsed.body))
         model = ModelName(parsed.body.model)
@@ -73,43 +84,72 @@ class ChatRoutes:
         if needs_schema_check(parsed.body):
             await trio.to_thread.run_sync(check_schema, parsed.body)
         turn = make_turn(parsed, exchange.request_id, defaults, capabilities)
-        stream = await self.chat.open_turn(turn)
+        heading = Heading(
+            response=new_response_id(),
+            model=model,
+            created_ms=wall_ms(),
+            fingerprint=fingerprint(model, capabilities),
+        )
+        stream: TurnStream
+        if parsed.body.store and self.responses is not None:
+            heading, stream = await self._keep(self.responses, parsed, turn, heading, body)
+        else:
+            stream = await self.chat.open_turn(turn)
         exchange.hold(stream)
+        await faults.pause(Site.HTTP_TURN)
         if parsed.body.stream:
-            return await self._stream(exchange, stream, parsed)
-        return await self._whole(exchange, stream, parsed)
+            return await self._stream(exchange, stream, parsed, heading)
+        return await self._whole(exchange, stream, parsed, heading)
+
+    async def _keep(
+        self,
+        responses: Responses,
+        parsed: ParsedRequest,
+        turn: Turn,
+        heading: Heading,
+        body: bytes,
+    ) -> tuple[Heading, KeptTurn]:
+        """Run the turn where it is kept. One that was accepted before goes by its first name."""
+        user = current_principal().user
+        digest = await _off_the_loop(partial(digest_of, body), len(body))
+        sending = read_sending(request.headers, user, digest, is_stored=True)
+        watcher = await responses.create(kept_answer(parsed, turn, sending, heading, user))
+        current_exchange().facts["response_id"] = watcher.response.id
+        return heading_of(watcher.response), KeptTurn(watcher)
 
     async def _parse(self, body: bytes) -> ParsedRequest:
-        parse = partial(parse_chat, body, max_choices=self.generation.max_choices)
-        return parse() if len(body) <= _INLINE_BYTES else await trio.to_thread.run_sync(parse)
+        parse = partial(
+            parse_chat,
+            body,
+            max_choices=self.generation().max_choices,
+            can_store=self.responses is not None,
+        )
+        return await _off_the_loop(parse, len(body))
 
     async def _whole(
-        self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest
+        self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest, heading: Heading
     ) -> TrioResponse:
-        created = int(time.time())
         collector = AnswerCollector(parsed.body.n or 1)
         usage = None
         while usage is None:
             event = await stream.next_event()
             _note(exchange, event)
             usage = collector.add(event)
-        model = ModelName(parsed.body.model)
         content = collector.encode(
             usage,
-            response=new_response_id(),
-            model=model,
-            created=created,
-            fingerprint=fingerprint(model, self.chat.capabilities(model)),
+            response=heading.response,
+            model=heading.model,
+            created=heading.created,
+            fingerprint=heading.fingerprint,
             with_logprobs=bool(parsed.body.logprobs),
         )
         return TrioResponse(content, content_type="application/json")
 
     async def _stream(
-        self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest
+        self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest, heading: Heading
     ) -> TrioResponse:
-        created = int(time.time())
         first: TurnEvent | None = None
-        with trio.move_on_after(self.http.headers_after_s):
+        with trio.move_on_after(self.http().headers_after_s):
             first = await stream.next_event()
             _note(exchange, first)
             if isinstance(first, TurnFailed):
@@ -119,35 +159,35 @@ class ChatRoutes:
         async def pump(write: Write) -> None:
             self.telemetry.sse_opened()
             try:
-                await self._pump(exchange, stream, parsed, created, first, write)
+                await self._pump(exchange, stream, parsed, heading, first, write)
             finally:
                 self.telemetry.sse_closed()
 
-        return PumpedResponse(pump, _STREAM_HEADERS)
+        return PumpedResponse(pump, STREAM_HEADERS)
 
     async def _pump(
         self,
         exchange: Exchange,
         stream: TurnStream,
         parsed: ParsedRequest,
-        created: int,
+        heading: Heading,
         event: TurnEvent | None,
         write: Write,
     ) -> None:
         if event is None:
             await write(HEARTBEAT)
             event = await self._next(exchange, stream, write)
-        model = ModelName(parsed.body.model)
         encoder = ChunkEncoder(
-            response=new_response_id(),
-            model=model,
-            created=created,
-            fingerprint=fingerprint(model, self.chat.capabilities(model)),
+            response=heading.response,
+            model=heading.model,
+            created=heading.created,
+            fingerprint=heading.fingerprint,
             choices=parsed.body.n or 1,
             include_usage=parsed.include_usage,
         )
         while True:
             data = encoder.encode(event)
+            await faults.pause(Site.HTTP_STREAM)
             if data:
                 await write(data)
             if isinstance(event, TurnEnded | TurnFailed):
@@ -158,11 +198,17 @@ class ChatRoutes:
         """The next event, with a comment line for every `heartbeat_s` of silence before it."""
         while True:
             # A plain scope: this runs for every token, and move_on_after costs twice as much.
-            with trio.CancelScope(deadline=trio.current_time() + self.http.heartbeat_s):
+            deadline = trio.current_time() + self.http().heartbeat_s
+            with trio.CancelScope(deadline=deadline):
                 event = await stream.next_event()
                 _note(exchange, event)
                 return event
             await write(HEARTBEAT)
+
+
+async def _off_the_loop(work: Callable[[], T], size: int) -> T:
+    """Do it here when the body is small, and in a thread when it isn't."""
+    return work() if size <= _INLINE_BYTES else await trio.to_thread.run_sync(work)
 
 
 def _note(exchange: Exchange, event: TurnEvent) -> None:
@@ -180,21 +226,3 @@ def _note(exchange: Exchange, event: TurnEvent) -> None:
             exchange.turn_ended()
         case _:
             pass
-
-
-async def _read_json_body(max_bytes: int) -> bytes:
-    """The body, bounded in size and time by the application's configuration. Raises
-    PayloadTooLarge, RequestTimeout, UnsupportedMediaType."""
-    if request.content_length is not None and request.content_length > max_bytes:
-        raise PayloadTooLarge(max_bytes)
-    if request.content_encoding not in {None, "identity"}:
-        raise UnsupportedMediaType("Compressed request bodies are not supported.")
-    if request.mimetype and request.mimetype != "application/json":
-        raise UnsupportedMediaType(
-            f"Unsupported content type: '{request.mimetype[:100]}'. This API method only accepts "
-            "'application/json' requests, but you specified a different Content-Type header."
-        )
-    try:
-        return await request.get_data(cache=False, as_text=False, parse_form_data=False)
-    except RequestEntityTooLarge:  # a chunked body, whose length nobody announced
-        raise PayloadTooLarge(max_bytes) from None

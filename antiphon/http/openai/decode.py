@@ -44,9 +44,18 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[T], allowed: dict[str
     return value
 
 
-def _of_validation_error(text: str, allowed: dict[str, str]) -> InvalidRequest:
+def convert_value(value: Any, kind: type[T], inside: str, allowed: dict[str, str]) -> T:
+    """Check a part of a decoded body that stands at the path `inside`. Raises InvalidRequest."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _of_validation_error(str(error), allowed, inside) from None
+
+
+def _of_validation_error(text: str, allowed: dict[str, str], inside: str = "") -> InvalidRequest:
     place = _PLACE.search(text)
     path = place["path"].removeprefix(".") if place else ""
+    path = _join(inside, path) if path else inside
     problem = text[: place.start()] if place else text
     if problem.startswith("Object contains unknown field"):
         param = _join(path, _field(problem))

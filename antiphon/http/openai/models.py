@@ -7,6 +7,7 @@ from quart import Quart
 from quart_trio.wrappers import TrioResponse
 
 from antiphon.errors import ModelNotFound
+from antiphon.http.openai.openapi import Operation, mount
 from antiphon.http.openai.wire import ModelBody, ModelListBody
 from antiphon.ports import Chat, ModelCard
 
@@ -18,8 +19,28 @@ class ModelRoutes:
     chat: Chat
 
     def register(self, app: Quart) -> None:
-        app.add_url_rule("/v1/models", view_func=self.list_all, endpoint="list_models")
-        app.add_url_rule("/v1/models/<path:model>", view_func=self.get, endpoint="retrieve_model")
+        mount(
+            app,
+            (
+                Operation(
+                    method="GET",
+                    rule="/v1/models",
+                    name="list_models",
+                    handler=self.list_all,
+                    summary="List the models",
+                    answer=ModelListBody,
+                    feeds={"model": "$response.body#/data/0/id"},
+                ),
+                Operation(
+                    method="GET",
+                    rule="/v1/models/<path:model>",
+                    name="retrieve_model",
+                    handler=self.get,
+                    summary="Show a model",
+                    answer=ModelBody,
+                ),
+            ),
+        )
 
     async def list_all(self) -> TrioResponse:
         return _respond(ModelListBody(data=[_body(card) for card in self.chat.models()]))

@@ -52,10 +52,10 @@ class ParsedRequest:
         return options is not None and bool(options.include_usage)
 
 
-def parse_chat(body: bytes, *, max_choices: int) -> ParsedRequest:
+def parse_chat(body: bytes, *, max_choices: int, can_store: bool = False) -> ParsedRequest:
     """Raises InvalidRequest for whatever this server would have to ignore or can't do."""
     request = decode_body(body, _DECODER, _ALLOWED)
-    refuse_unsupported(request)
+    refuse_unsupported(request, can_store=can_store)
     check_bounds(request, max_choices=max_choices)
     messages = tuple(
         _message(message, f"messages[{index}]") for index, message in enumerate(request.messages)

@@ -27,7 +27,6 @@ _PARAMETERS: dict[str, _Harmless] = {
     "prediction": _one_of(),
     "web_search_options": _one_of(),
     "moderation": _one_of(),
-    "metadata": _is_empty,
     "logit_bias": _is_empty,
     "priority": _one_of(),
     "cache_salt": _one_of(),
@@ -38,15 +37,22 @@ _VALUES: dict[str, tuple[_Harmless, str]] = {
     "tool_choice": (_one_of("none"), "'none'"),
     "function_call": (_one_of("none"), "'none'"),
     "modalities": (_one_of(["text"], []), "['text']"),
-    "store": (_one_of(False), "false"),
     "reasoning_effort": (_one_of("none"), "'none'"),
     "verbosity": (_one_of("medium"), "'medium'"),
 }
 """Refused unless the value is the one that this server's answers have anyway."""
 
 
-def refuse_unsupported(request: ChatCompletionRequest) -> None:
+def refuse_unsupported(request: ChatCompletionRequest, *, can_store: bool) -> None:
     """Raises InvalidRequest for the first field that asks for what isn't there."""
+    if request.store and not can_store:
+        raise unsupported_value("store", True, "false")
+    if request.metadata and not request.store:
+        raise InvalidRequest(
+            "The 'metadata' parameter is only allowed when 'store' is enabled.",
+            "metadata",
+            "unsupported_parameter",
+        )
     for name, is_harmless in _PARAMETERS.items():
         value = getattr(request, name)
         if value is not None and not is_harmless(value):

@@ -105,6 +105,8 @@ class JsonSchemaFormat(Strict, frozen=True, tag_field="type", tag="json_schema")
 class PromptCacheOptions(Strict, frozen=True):
     ttl: str | None = None
     mode: str | None = None
+    prewarm: bool | None = None
+    comparison_response_id: str | None = None
 
 
 class ChatCompletionRequest(Strict, frozen=True):

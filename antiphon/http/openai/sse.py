@@ -25,6 +25,13 @@ from antiphon.http.openai.wire import logprobs_of, usage_of
 from antiphon.ids import ModelName, ResponseId
 
 HEARTBEAT = b": keep-alive\n\n"
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+    # A pipelined request behind a long stream would hide that the client left.
+    "connection": "close",
+}
 _DONE = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
 

@@ -4,7 +4,7 @@ model's engine can't do refused."""
 import hashlib
 import json
 import secrets
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import jsonschema
 import msgspec
@@ -30,7 +30,6 @@ _MAX_SCHEMA_BYTES = 65_536
 """The check and the grammar compiler take time in proportion; OpenAI's own bound is near this."""
 _DATA_KEYWORDS = {"const", "enum", "default", "examples"}
 """What stands under these is a value, not a schema."""
-_SCHEMA_PARAM = "response_format.json_schema.schema"
 
 
 def make_turn(
@@ -64,37 +63,60 @@ def needs_schema_check(body: ChatCompletionRequest) -> bool:
 
 def check_schema(body: ChatCompletionRequest) -> None:
     """Raises InvalidRequest unless the JSON schema is one, by its own metaschema."""
-    if not isinstance(body.response_format, JsonSchemaFormat):
-        return
-    named = body.response_format.json_schema
-    if not named.name or len(named.name) > 64:
+    if isinstance(body.response_format, JsonSchemaFormat):
+        named = body.response_format.json_schema
+        check_named_schema(
+            named.name, named.schema, place="response_format.json_schema", what="response_format"
+        )
+
+
+def check_named_schema(name: str, schema: dict[str, Any] | None, *, place: str, what: str) -> None:
+    """Raises InvalidRequest. `place` is the path of what holds both, `what` is how errors call
+    it."""
+    if not name or len(name) > 64:
         raise InvalidRequest(
-            "Invalid 'response_format.json_schema.name': expected 1 to 64 characters.",
-            "response_format.json_schema.name",
+            f"Invalid '{place}.name': expected 1 to 64 characters.",
+            f"{place}.name",
             "invalid_value",
         )
-    if named.schema is None:
+    param = f"{place}.schema"
+    if schema is None:
         raise InvalidRequest(
-            f"Missing required parameter: '{_SCHEMA_PARAM}'.",
-            _SCHEMA_PARAM,
-            "missing_required_parameter",
+            f"Missing required parameter: '{param}'.", param, "missing_required_parameter"
         )
-    if len(msgspec.json.encode(named.schema)) > _MAX_SCHEMA_BYTES:
-        raise _invalid_schema(f"it is larger than {_MAX_SCHEMA_BYTES} bytes")
+    if (problem := _schema_problem(schema)) is not None:
+        raise InvalidRequest(f"Invalid schema for {what}: {problem}.", param, "invalid_schema")
+
+
+def _schema_problem(schema: dict[str, Any]) -> str | None:
+    if len(msgspec.json.encode(schema)) > _MAX_SCHEMA_BYTES:
+        return f"it is larger than {_MAX_SCHEMA_BYTES} bytes"
     try:
-        validator_for(named.schema, default=jsonschema.Draft202012Validator).check_schema(
-            named.schema
-        )
+        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.SchemaError as error:
         place = "/".join(str(step) for step in error.absolute_path)
-        raise _invalid_schema(f"{error.message[:200]} (at {place or 'its root'})") from None
+        return f"{error.message[:200]} (at {place or 'its root'})"
     except RecursionError:
-        raise _invalid_schema("it is nested too deeply") from None
-    if (remote := _remote_reference(named.schema)) is not None:
-        raise _invalid_schema(f"the reference {remote[:100]!r} leads out of the schema")
+        return "it is nested too deeply"
+    if (remote := _remote_reference(schema)) is not None:
+        return f"the reference {remote[:100]!r} leads out of the schema"
+    return None
 
 
-def client_facts(body: ChatCompletionRequest) -> dict[str, Any]:
+class SaysWhoItIs(Protocol):
+    """A request body with the fields by which a client names itself or its users."""
+
+    @property
+    def user(self) -> str | None: ...
+
+    @property
+    def safety_identifier(self) -> str | None: ...
+
+    @property
+    def prompt_cache_key(self) -> str | None: ...
+
+
+def client_facts(body: SaysWhoItIs) -> dict[str, Any]:
     """What the client said about itself, for the log line: hashed, since it may name a person."""
     given = {
         "user": body.user,
@@ -177,9 +199,3 @@ def _remote_reference(schema: Any) -> str | None:
         case _:
             return None
     return next((found for value in inner if (found := _remote_reference(value))), None)
-
-
-def _invalid_schema(problem: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"Invalid schema for response_format: {problem}.", _SCHEMA_PARAM, "invalid_schema"
-    )

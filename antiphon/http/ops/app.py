@@ -2,8 +2,8 @@
 page for people. They never ask an actor: every source they are given is a snapshot, so that they
 answer when everything else hangs. Commands are in `commands`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import __version__
+from antiphon.actors.breaker import BreakerStatistics
 from antiphon.errors import NoActor
 from antiphon.http.boundary import BoundedApp
 from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
@@ -48,6 +49,24 @@ class OpsSources(Protocol):
 
     def runtime(self) -> RuntimeStatistics: ...
 
+    def breakers(self) -> Sequence[BreakerStatistics]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeView:
+    """What is true of the whole server and of no child."""
+
+    loop: RuntimeStatistics
+    slots: tuple[SlotView, ...]
+    breakers: tuple[BreakerStatistics, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootNode(Node):
+    """The root of the tree, with what belongs to no child of it."""
+
+    runtime: RuntimeView
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpsRoutes:
@@ -61,6 +80,7 @@ class _OpsRoutes:
             "/metrics": self.metrics,
             "/ops": self.page,
             "/ops/runtime": self.runtime,
+            "/ops/breakers": self.breakers,
             "/ops/tree": self.tree,
             "/ops/slots": self.slots,
             "/ops/version": self.version,
@@ -91,6 +111,7 @@ class _OpsRoutes:
             self.sources.tree(),
             self.sources.slots(),
             self.sources.runtime(),
+            self.sources.breakers(),
             not_ready=self.sources.not_ready(),
             version=__version__,
         )
@@ -101,8 +122,19 @@ class _OpsRoutes:
     async def runtime(self) -> TrioResponse:
         return _json(self.sources.runtime())
 
+    async def breakers(self) -> TrioResponse:
+        return _json([*self.sources.breakers()])
+
     async def tree(self) -> TrioResponse:
-        return _json(self.sources.tree())
+        """Everything that is known of the server, at one moment."""
+        root = self.sources.tree()
+        runtime = RuntimeView(
+            loop=self.sources.runtime(),
+            slots=tuple(self.sources.slots()),
+            breakers=tuple(self.sources.breakers()),
+        )
+        shared = {field.name: getattr(root, field.name) for field in fields(root)}
+        return _json(RootNode(**shared, runtime=runtime))
 
     async def subtree(self, path: str) -> TrioResponse:
         """One child, with its children."""
@@ -120,7 +152,7 @@ class _OpsRoutes:
 
 def make_ops_app(
     sources: OpsSources,
-    settings: HttpSettings,
+    settings: Callable[[], HttpSettings],
     registry: CollectorRegistry,
     telemetry: Telemetry,
     commands: OpsCommands,

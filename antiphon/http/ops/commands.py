@@ -1,9 +1,12 @@
-"""Operator commands over HTTP: restart, stop or start one child. Each needs the configured token,
-is bounded by a deadline, and leaves one line in the log."""
+"""Operator commands over HTTP: restart, stop or start one child, reload the settings.
+
+Each needs the configured token, is bounded by a deadline, and leaves one line in the log.
+"""
 
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -19,6 +22,7 @@ from antiphon.errors import (
     AntiphonError,
     CommandRefused,
     NoActor,
+    SettingsError,
     SpecError,
     StartFailed,
     WouldDeadlock,
@@ -26,6 +30,7 @@ from antiphon.errors import (
 from antiphon.http.errors import ErrorReply, error_body
 from antiphon.http.exchange import current_exchange
 from antiphon.ids import ActorPath
+from antiphon.live_settings import Change
 from antiphon.supervision.tree import Node, node_at
 
 log = structlog.get_logger(__name__)
@@ -43,13 +48,21 @@ class TreeOperator(Protocol):
     async def start(self, path: ActorPath) -> None: ...
 
 
+class Reloadable(Protocol):
+    """The settings of the server."""
+
+    async def reload(self, source: str) -> tuple[Change, ...]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpsCommands:
-    """`token` is what a command must carry; without one every command is refused. `deadline_s` is
-    how long an answer may take: longer than the slowest child takes to stop and to start."""
+    """`token` is what a command must carry, as the settings are then; without one every command is
+    refused. `deadline_s` is how long an answer may take: longer than the slowest child takes to
+    stop and to start."""
 
     operator: TreeOperator
-    token: str | None = field(repr=False)
+    settings: Reloadable
+    token: Callable[[], str | None] = field(repr=False)
     deadline_s: float
 
 
@@ -66,6 +79,12 @@ class _Done(msgspec.Struct, frozen=True, kw_only=True):
     child: Node | None
 
 
+class _Reloaded(msgspec.Struct, frozen=True, kw_only=True):
+    command: str
+    duration_s: float
+    changes: tuple[Change, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRoutes:
     commands: OpsCommands
@@ -75,6 +94,8 @@ class CommandRoutes:
         for name, view in (("restart", self.restart), ("stop", self.stop), ("start", self.start)):
             url = f"/ops/{name}"
             app.add_url_rule(url, view_func=view, endpoint=url, methods=["POST"])
+        reload = "/ops/reload"
+        app.add_url_rule(reload, view_func=self.reload, endpoint=reload, methods=["POST"])
 
     async def restart(self) -> TrioResponse:
         return await self._serve("restart", self.commands.operator.restart)
@@ -84,6 +105,26 @@ class CommandRoutes:
 
     async def start(self) -> TrioResponse:
         return await self._serve("start", self.commands.operator.start)
+
+    async def reload(self) -> TrioResponse:
+        """Read the settings again; says of each changed key whether it counts now."""
+        refused = self._unauthorized(request.headers.get("authorization", ""))
+        if refused is not None:
+            return _error(refused)
+        changes: tuple[Change, ...] = ()
+
+        async def carry_out() -> None:
+            nonlocal changes
+            changes = await self.commands.settings.reload("operator")
+
+        def overdue() -> str:
+            return f"The settings could not be read within {self.commands.deadline_s:g} s."
+
+        reply, duration_s = await self._logged("reload", None, carry_out, overdue)
+        if reply is not None:
+            return _error(reply)
+        done = _Reloaded(command="reload", duration_s=duration_s, changes=changes)
+        return _json(msgspec.json.encode(done), status=200)
 
     async def _serve(
         self, command: str, carry_out: Callable[[ActorPath], Awaitable[None]]
@@ -95,10 +136,41 @@ class CommandRoutes:
             path = msgspec.json.decode(await request.get_data(), type=_Target).path
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return _error(_reply(400, f"The body must be {{'path': …}}: {error}", "invalid_body"))
+
+        def overdue() -> str:
+            node = node_at(self.tree(), path)
+            state = "gone" if node is None else node.state
+            return (
+                f"{path} is {state} after {self.commands.deadline_s:g} s; the {command} goes on, "
+                f"and GET /ops/tree/{path} shows how far it is."
+            )
+
+        reply, duration_s = await self._logged(command, path, partial(carry_out, path), overdue)
+        if reply is not None:
+            return _error(reply)
+        child = node_at(self.tree(), path)
+        done = _Done(command=command, path=path, duration_s=duration_s, child=child)
+        return _json(msgspec.json.encode(done), status=200)
+
+    async def _logged(
+        self,
+        command: str,
+        path: ActorPath | None,
+        carry_out: Callable[[], Awaitable[None]],
+        overdue: Callable[[], str],
+    ) -> tuple[ErrorReply | None, float]:
+        """What went wrong, None when it is done, and how long it took. Giving up the wait takes
+        nothing back: a supervisor goes on."""
         began = trio.current_time()
-        outcome = "unheard"  # the client left; the work goes on
+        outcome, reply = "unheard", None  # the client left
         try:
-            reply = await self._carry_out(command, path, carry_out)
+            with trio.move_on_after(self.commands.deadline_s) as patience:
+                try:
+                    await carry_out()
+                except AntiphonError as error:
+                    reply = _described(error)
+            if patience.cancelled_caught:
+                reply = _reply(504, overdue(), "timed_out")
             outcome = "done" if reply is None else reply.code or "failed"
         finally:
             duration_s = round(trio.current_time() - began, 3)
@@ -110,33 +182,10 @@ class CommandRoutes:
                 duration_s=duration_s,
                 request_id=current_exchange().request_id,
             )
-        if reply is not None:
-            return _error(reply)
-        child = node_at(self.tree(), path)
-        done = _Done(command=command, path=path, duration_s=duration_s, child=child)
-        return _json(msgspec.json.encode(done), status=200)
-
-    async def _carry_out(
-        self, command: str, path: ActorPath, carry_out: Callable[[ActorPath], Awaitable[None]]
-    ) -> ErrorReply | None:
-        """None when it is done. Giving up the wait takes nothing back: the supervisor goes on."""
-        with trio.move_on_after(self.commands.deadline_s) as patience:
-            try:
-                await carry_out(path)
-            except AntiphonError as error:
-                return _described(error)
-        if not patience.cancelled_caught:
-            return None
-        node = node_at(self.tree(), path)
-        state = "gone" if node is None else node.state
-        message = (
-            f"{path} is {state} after {self.commands.deadline_s:g} s; the {command} goes on, and "
-            f"GET /ops/tree/{path} shows how far it is."
-        )
-        return _reply(504, message, "timed_out")
+        return reply, duration_s
 
     def _unauthorized(self, authorization: str) -> ErrorReply | None:
-        token = self.commands.token
+        token = self.commands.token()
         if token is None:
             message = (
                 "Operator commands are off. Set ops_token (ANTIPHON_OPS_TOKEN) to a secret of at "
@@ -160,6 +209,8 @@ def _described(error: AntiphonError) -> ErrorReply:
     match error:
         case NoActor():
             return _reply(404, message, "no_such_child")
+        case SettingsError():
+            return _reply(409, f"{message}; nothing has changed", "reload_refused")
         case AlreadyPresent():
             return _reply(409, f"{message}: it is not down, or on its way down", "already_present")
         case CommandRefused():

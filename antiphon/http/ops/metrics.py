@@ -12,6 +12,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
 from antiphon.ids import ModelName
 
@@ -28,6 +30,12 @@ _RELEASE_BUCKETS = (
     *(0.3, 0.5, 1.0, 2.0, 5.0),
 )
 """Fine where the promise lies: two engine steps and 20 ms."""
+_CIRCUITS = {Circuit.CLOSED.value: 0, Circuit.HALF_OPEN.value: 1, Circuit.OPEN.value: 2}
+_STORE_BUCKETS = (
+    *(0.0005, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.03, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+"""Fine where the promise lies: what storage adds to a first token."""
 _COUNT_BUCKETS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64)
 
 
@@ -50,6 +58,9 @@ class PrometheusTelemetry:
         self._kv_usage = self._gauge("kv_cache_usage_perc", "KV cache in use, 0 to 1")
         self._step_age = self._gauge(
             "engine_last_step_age_seconds", "Time since the engine's last step"
+        )
+        self._circuit = self._gauge(
+            "engine_circuit_state", "Circuit breaker: 0 closed, 1 half open, 2 open"
         )
         self._first_token = self._histogram(
             "time_to_first_token_seconds", "Arrival to first text", _FIRST_TOKEN_BUCKETS
@@ -121,6 +132,25 @@ class PrometheusTelemetry:
             buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
+        self._store_time = Histogram(
+            f"{_PREFIX}_store_unit_seconds",
+            "One unit of work with the database",
+            ["kind"],
+            buckets=_STORE_BUCKETS,
+            registry=registry,
+        )
+        self._store_units = Counter(
+            f"{_PREFIX}_store_units",
+            "Units of work with the database",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self._store_refusals = Counter(
+            f"{_PREFIX}_store_refusals",
+            "Units of work that were not begun",
+            ["reason"],
+            registry=registry,
+        )
         for cause in CancelCause:
             self._cancelled.labels(cause.value)  # so that a rate exists before the first one
 
@@ -184,8 +214,34 @@ class PrometheusTelemetry:
     def engine_stats(self, model: ModelName, kv_usage: float) -> None:
         self._kv_usage.labels(model).set(kv_usage)
 
+    def watch_circuit(self, model: ModelName, read: Callable[[], BreakerStatistics]) -> None:
+        """Show the state of a model's circuit breaker as it is when somebody looks."""
+        self._circuit.labels(model).set_function(lambda: _CIRCUITS[read().circuit])
+
     def engine_restarted(self, model: ModelName) -> None:
         self._restarts.labels(model).inc()
+
+    def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
+        self._store_units.labels(kind, outcome).inc()
+        self._store_time.labels(kind).observe(seconds)
+
+    def store_refused(self, reason: str) -> None:
+        self._store_refusals.labels(reason).inc()
+
+    def watch_store(self, read: Callable[[], StoreStatistics]) -> None:
+        """Show the store's state as it is when somebody looks."""
+        up = Gauge(f"{_PREFIX}_store_up", "Whether the database is open", registry=self._registry)
+        up.set_function(lambda: float(read().ready))
+        running = Gauge(
+            f"{_PREFIX}_store_units_running", "Units of work under way", registry=self._registry
+        )
+        running.set_function(lambda: read().running)
+        circuit = Gauge(
+            f"{_PREFIX}_store_circuit_state",
+            "Circuit breaker: 0 closed, 1 half open, 2 open",
+            registry=self._registry,
+        )
+        circuit.set_function(lambda: _CIRCUITS[read().breaker.circuit])
 
     def _age(self, model: ModelName) -> float:
         return self._clock() - self._last_steps[model]

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import jinja2
 
+from antiphon.actors.breaker import BreakerStatistics
 from antiphon.http.ops.outline import format_age, rows
 from antiphon.ids import RequestId, SlotIndex
 from antiphon.supervision.runtime import RuntimeStatistics
@@ -40,6 +41,7 @@ def render_page(
     tree: Node,
     slots: Sequence[Slot],
     runtime: RuntimeStatistics,
+    breakers: Sequence[BreakerStatistics],
     *,
     not_ready: Sequence[str],
     version: str,
@@ -52,5 +54,6 @@ def render_page(
         rows=list(rows(tree)),
         slots=list(slots),
         runtime=runtime,
+        breakers=list(breakers),
         age=format_age,
     )

@@ -1,0 +1,62 @@
+"""How the end of a response gets into the store, and how a failure is shown."""
+
+from antiphon.actors.responses.log import EventLog
+from antiphon.errors import AntiphonError, RequestError
+from antiphon.ids import NodeId
+from antiphon.narration import ResponseEvent
+from antiphon.records import (
+    EventBatch,
+    FinalState,
+    Response,
+    ResponseError,
+    TokenUsage,
+    Trace,
+)
+from antiphon.storage import StoreAccess
+
+
+async def write_end(
+    store: StoreAccess,
+    events: EventLog,
+    ended: Response,
+    last: tuple[ResponseEvent, ...],
+    *,
+    owner: NodeId,
+    trace: Trace | None = None,
+) -> bool:
+    """Store a response as ended, with its `last` events; False when it isn't the owner's any more.
+    Safe to repeat. Raises StoreUnavailable, StoreFailed."""
+    events.close()
+    id = ended.id
+    if (batch := events.unconfirmed) is not None:
+        await store.run(lambda store: store.append_events(owner, [(id, batch)]))
+        events.stored(batch)
+    final = final_state(ended, owner, events.tail(last), trace)
+    return await store.run(lambda store: store.finish_response(final))
+
+
+def shown(error: AntiphonError) -> ResponseError:
+    """What the API says about a failure; what went wrong inside stays inside."""
+    if isinstance(error, RequestError):
+        return ResponseError(code="server_error", message=str(error))
+    message = "The server failed while it worked on this response."
+    return ResponseError(code="server_error", message=message)
+
+
+def final_state(
+    ended: Response, owner: NodeId, events: EventBatch | None, trace: Trace | None = None
+) -> FinalState:
+    """What the store is told about the end of a response."""
+    assert ended.completed_ms is not None
+    return FinalState(
+        response=ended.id,
+        owner=owner,
+        status=ended.status,
+        completed_ms=ended.completed_ms,
+        output=ended.output,
+        usage=ended.usage or TokenUsage(),
+        error=ended.error,
+        incomplete_reason=ended.incomplete_reason,
+        trace=trace,
+        events=events,
+    )

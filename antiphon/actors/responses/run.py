@@ -1,0 +1,279 @@
+"""A run: one response from its acceptance in the store to its final state there.
+
+It drives a turn of the sessions and logs what comes of it. It keeps two rules: nothing is shown as
+ended before it is stored as ended, and what was refused before any work leaves nothing behind.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import structlog
+import trio
+
+from antiphon.actors.actor import ActorContext
+from antiphon.actors.responses.ending import shown, write_end
+from antiphon.actors.responses.log import Debt, EventLog
+from antiphon.actors.responses.script import Script
+from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
+from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed
+from antiphon.ids import NodeId
+from antiphon.messages import messages_of
+from antiphon.narration import Ended, ResponseEvent
+from antiphon.ports import Chat, NewAnswer, TurnStream
+from antiphon.records import (
+    Accepted,
+    Item,
+    NewTurn,
+    Repeated,
+    Response,
+    ResponseStatus,
+    Trace,
+)
+from antiphon.storage import StoreAccess
+
+log = structlog.get_logger(__name__)
+
+R = TypeVar("R")
+
+LEASE_S = 10.0
+"""How long after its last sign of life a server's responses belong to it."""
+_QUIET_S = 1.0
+"""After so long without any text it is announced as queued; a refusal before that has a status."""
+_SAVE_S = 30.0
+"""How long the end of a response waits for a store that is away, before it is given up."""
+_RETRY_S = (0.1, 2.0)
+_CANCELS = {CancelCause.REQUESTED, CancelCause.DISCONNECT, CancelCause.SLOW_READER}
+"""Ends that somebody wanted; all others interrupt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRun:
+    """End it, as one that was cancelled or as one that was interrupted."""
+
+    cause: CancelCause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTools:
+    """What every run works with."""
+
+    chat: Chat
+    store: StoreAccess
+    node: NodeId
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+
+class Run:
+    """A temporary actor: it ends with its response."""
+
+    def __init__(self, new: NewAnswer, events: EventLog, tools: RunTools) -> None:
+        self._new = new
+        self._log = events
+        self._tools = tools
+        self._script = Script(new.response)
+        self._began = trio.current_time()
+        self._first_text_s: float | None = None
+        self._cause: CancelCause | None = None
+        self._stream: TurnStream | None = None
+        self._save_by = float("inf")
+        self._over = trio.Event()
+        self._me: ActorContext[CancelRun]
+
+    def start(self, me: ActorContext[CancelRun]) -> None:
+        self._me = me
+        me.start_soon(self._run)
+
+    def handle(self, message: CancelRun) -> None:
+        """Pass it on to the turn; its end then ends the response."""
+        self._cancel(message.cause)
+
+    async def terminate(self) -> None:
+        """On an ordered stop: end the response and store that, as far as the time allows."""
+        if self._over.is_set():
+            return
+        self._cancel(CancelCause.SHUTDOWN)
+        if self._me.stopping.is_set():
+            self._save_by = self._me.stop_deadline
+            with trio.move_on_at(self._me.stop_deadline):
+                await self._over.wait()
+
+    async def _run(self) -> None:
+        try:
+            context = await self._accept()
+            if context is not None:
+                await self._answer(context)
+        except AntiphonError as error:
+            if isinstance(error, StoreUnavailable) and not error.refused:
+                self._log.owe(Debt.WITHDRAWAL)  # whether it was accepted is unknown
+            self._log.refuse(error)
+        self._over.set()
+        self._me.stop()
+
+    async def _accept(self) -> tuple[Item, ...] | None:
+        """What came before; None when this is a response that was accepted before."""
+        new, response = self._new, self._new.response
+        store = self._tools.store
+        if not new.stored:
+            context: tuple[Item, ...] = ()
+            if response.previous is not None:
+                user, previous = response.user, response.previous
+                context = await store.run(lambda store: store.context(user, previous=previous))
+            self._log.accepted.set()
+            return context
+        match await store.run(lambda store: store.accept_turn(self._new_turn())):
+            case Accepted(context=context):
+                self._log.accepted.set()
+                return context
+            case Repeated(response=earlier):
+                self._log.repeat(earlier)
+                return None
+
+    def _new_turn(self) -> NewTurn:
+        """Its lease begins now: not when it began to wait for a busy store."""
+        new = self._new
+        return NewTurn(
+            response=new.response,
+            input=new.input,
+            owner=self._tools.node,
+            lease_ms=self._tools.now_ms() + round(LEASE_S * 1000),
+            reserved_tokens=new.turn.max_tokens or 0,
+            claim=new.claim,
+            request=new.turn.request,
+            retry_fingerprint=new.retry_fingerprint,
+            is_retry=new.is_retry,
+        )
+
+    async def _answer(self, context: tuple[Item, ...]) -> None:
+        last: TurnEvent | AntiphonError
+        if self._cause is not None:  # while it was being accepted
+            last = TurnInterrupted("it was cancelled")
+        else:
+            last = await self._play(context)
+        error = last.error if isinstance(last, TurnFailed) else last
+        if isinstance(error, AntiphonError):
+            if not self._script.opened and not isinstance(error, TurnInterrupted):
+                await self._withdraw(error)
+                return
+            if not isinstance(error, TurnInterrupted):
+                self._cause = None  # a cancel that came too late changes nothing
+            status = ResponseStatus.CANCELLED if self._cause in _CANCELS else ResponseStatus.FAILED
+            await self._finish(status, error)
+        else:
+            await self._finish(self._script.outcome(), None)
+
+    async def _play(self, context: tuple[Item, ...]) -> TurnEvent | AntiphonError:
+        """Log the turn to its end; that event, or why there is no turn."""
+        turn = self._new.turn
+        if self._new.response.background:
+            self._log.append(self._script.queue())
+        try:
+            messages = (*turn.messages, *messages_of((*context, *self._new.input)))
+            stream = await self._tools.chat.open_turn(replace(turn, messages=messages))
+        except AntiphonError as error:
+            return error
+        self._stream = stream
+        if self._cause is not None:
+            stream.cancel(self._cause)
+        event: TurnEvent | None = None
+        with trio.move_on_after(_QUIET_S):
+            event = await stream.next_event()
+        if event is None:
+            self._log.append(self._script.queue())
+            event = await stream.next_event()
+        while True:
+            if self._first_text_s is None and not isinstance(event, TurnFailed):
+                self._first_text_s = trio.current_time() - self._began
+                if self._script.opened:
+                    self._me.start_soon(self._note_start)
+            self._log.append(self._script.on_turn(event))
+            if isinstance(event, TurnEnded | TurnFailed):
+                return event
+            event = await stream.next_event()
+
+    async def _note_start(self) -> None:
+        """The store shows it as queued until now; that it doesn't any more can wait or fail."""
+        if not self._new.stored:
+            return
+        response, node = self._new.response.id, self._tools.node
+        try:
+            await self._tools.store.run(lambda store: store.start_response(response, node))
+        except AntiphonError as error:
+            log.debug("response_start_unnoted", response_id=response, reason=str(error))
+
+    async def _withdraw(self, error: AntiphonError) -> None:
+        """It was refused before any work: a client that tries again starts anew."""
+        response, node, store = self._new.response.id, self._tools.node, self._tools.store
+        if self._new.stored:
+            try:
+                await self._stubbornly(
+                    lambda: store.run(lambda store: store.withdraw_turn(response, node))
+                )
+            except AntiphonError as failure:
+                log.warning("turn_not_withdrawn", response_id=response, reason=str(failure))
+                self._log.owe(Debt.WITHDRAWAL)
+        self._log.refuse(error)
+
+    async def _finish(self, status: ResponseStatus, error: AntiphonError | None) -> None:
+        last = self._script.end(status)
+        now_ms = self._tools.now_ms()
+        reason = None if status is ResponseStatus.CANCELLED or error is None else shown(error)
+        ended = self._script.response(status, now_ms, reason)
+        if self._new.stored and not await self._save(ended, last):
+            error = TurnInterrupted("its end could not be stored")
+            ended = self._script.response(ResponseStatus.FAILED, now_ms, shown(error))
+            last = (*last[:-1], Ended(status=ResponseStatus.FAILED))
+        self._log.append(last)
+        self._log.end(ended, error)
+
+    async def _save(self, ended: Response, last: tuple[ResponseEvent, ...]) -> bool:
+        """Store the end; False when the store is away for too long, or the response is not ours
+        any more."""
+        try:
+            return await self._stubbornly(
+                lambda: write_end(
+                    self._tools.store,
+                    self._log,
+                    ended,
+                    last,
+                    owner=self._tools.node,
+                    trace=self._trace(ended),
+                )
+            )
+        except AntiphonError as error:
+            log.error(
+                "response_not_saved",
+                response_id=ended.id,
+                status=ended.status,
+                reason=str(error),
+            )
+            self._log.owe(Debt.END)
+            return False
+
+    async def _stubbornly(self, work: Callable[[], Awaitable[R]]) -> R:
+        """Try again while the store is away. Raises StoreUnavailable when that takes too long."""
+        give_up_at = trio.current_time() + _SAVE_S
+        wait_s, longest_s = _RETRY_S
+        while True:
+            try:
+                return await work()
+            except StoreUnavailable:
+                if trio.current_time() + wait_s >= min(give_up_at, self._save_by):
+                    raise
+                await trio.sleep(wait_s)
+                wait_s = min(wait_s * 2, longest_s)
+
+    def _cancel(self, cause: CancelCause) -> None:
+        if self._cause is None:
+            self._cause = cause
+            if self._stream is not None:
+                self._stream.cancel(cause)
+
+    def _trace(self, ended: Response) -> Trace:
+        return Trace(
+            request=self._new.turn.request,
+            first_token_s=self._first_text_s,
+            total_s=trio.current_time() - self._began,
+            finish=ended.incomplete_reason or ended.status,
+        )

@@ -1,0 +1,268 @@
+"""The commands `antiphon keys`, `users` and `db`: they read and write the database of the settings,
+also while a server runs on it. Output for programs goes to standard output, remarks to the other.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from antiphon.cli_options import config_option, quietly
+
+if TYPE_CHECKING:
+    from antiphon.records import ApiKey
+
+
+@click.group()
+def keys() -> None:
+    """API keys: who may use the API, and as whom."""
+
+
+@keys.command("create")
+@click.option("--user", metavar="NAME", help="Whose key; a new name makes a user. Else the local.")
+@click.option("--tenant", metavar="NAME", help="The user's tenant; by default the local one.")
+@click.option("--name", default="", help="What the key is for, as a reminder.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(["user", "operator"]))
+@click.option("--expires", metavar="SPAN", help="After 12h, 30d, 8w; by default never.")
+@config_option
+@click.pass_obj
+def create_key(
+    outer: Path | None,
+    config: Path | None,
+    user: str | None,
+    tenant: str | None,
+    name: str,
+    scopes: tuple[str, ...],
+    expires: str | None,
+) -> None:
+    """Make a key. Its secret is printed once, alone on standard output, and stored nowhere."""
+    from antiphon import admin
+    from antiphon.records import Scope
+
+    lifetime_s = None if expires is None else admin.seconds(expires)
+    made = admin.with_store(
+        quietly(config or outer),
+        lambda store: admin.create_key(
+            store,
+            user=user,
+            tenant=tenant,
+            name=name,
+            scopes=[Scope(scope) for scope in scopes],
+            lifetime_s=lifetime_s,
+        ),
+    )
+    scope_names = ", ".join(sorted(made.key.scopes))
+    click.echo(f"{made.key.id} of {made.user.name} ({made.user.tenant}): {scope_names}", err=True)
+    if made.is_first:
+        click.echo(
+            "It is the first key: from now on, every request to the API needs one.", err=True
+        )
+    click.echo("A running server knows it within seconds. It is not shown again:", err=True)
+    click.echo(made.secret)
+
+
+@keys.command("list")
+@config_option
+@click.pass_obj
+def list_keys(outer: Path | None, config: Path | None) -> None:
+    """List every key, revoked and expired ones too."""
+    from antiphon import admin
+
+    settings = quietly(config or outer)
+    found = admin.with_store(settings, lambda store: store.keys())
+    names = {user.id: user.name for user in admin.with_store(settings, lambda s: s.users())}
+    for key in found:
+        click.echo("\t".join([*_key_fields(key, names.get(key.user, key.user))]))
+    if not found:
+        click.echo("There are no keys yet: antiphon keys create", err=True)
+
+
+def _key_fields(key: "ApiKey", user: str) -> list[str]:
+    from antiphon import admin
+
+    used = "never used" if key.last_used_ms is None else f"used {_date(key.last_used_ms)}"
+    expires = "never expires" if key.expires_ms is None else f"expires {_date(key.expires_ms)}"
+    scopes = ",".join(sorted(key.scopes))
+    return [key.id, f"{key.prefix}…", user, scopes, admin.state_of(key), expires, used, key.name]
+
+
+@keys.command("revoke")
+@click.argument("key")
+@config_option
+@click.pass_obj
+def revoke_key(outer: Path | None, config: Path | None, key: str) -> None:
+    """Revoke a key, named by its id or its prefix as `list` shows them."""
+    from antiphon import admin
+
+    revoked = admin.with_store(
+        quietly(config or outer), lambda store: admin.revoke_key(store, key.removesuffix("…"))
+    )
+    click.echo(f"{revoked.id} is revoked; a running server refuses it within seconds")
+
+
+@click.group()
+def users() -> None:
+    """People and programs with data of their own."""
+
+
+@users.command("list")
+@config_option
+@click.pass_obj
+def list_users(outer: Path | None, config: Path | None) -> None:
+    """List every user."""
+    from antiphon import admin
+
+    for user in admin.with_store(quietly(config or outer), lambda store: store.users()):
+        training = "training on" if user.training else "training off"
+        click.echo("\t".join([user.id, user.tenant, user.name, training, _date(user.created_ms)]))
+
+
+@users.command("export")
+@click.argument("user")
+@config_option
+@click.pass_obj
+def export_user(outer: Path | None, config: Path | None, user: str) -> None:
+    """Print everything that is stored about a user, as JSON."""
+    from antiphon import admin
+    from antiphon.storage import Store
+
+    async def work(store: Store) -> object:
+        return await store.export_user((await admin.find_user(store, user)).id)
+
+    found = admin.with_store(quietly(config or outer), work)
+    click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+
+
+@users.command("erase")
+@click.argument("user")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@config_option
+@click.pass_obj
+def erase_user(outer: Path | None, config: Path | None, user: str, yes: bool) -> None:
+    """Remove a user with everything that is theirs, for good, and print the receipt."""
+    from antiphon import admin
+
+    settings = quietly(config or outer)
+    known = admin.with_store(settings, lambda store: admin.find_user(store, user))
+    if not yes:
+        click.confirm(f"Erase {known.name} ({known.id}) and all their data?", abort=True, err=True)
+    receipt = admin.with_store(settings, lambda store: admin.erase_user(settings, store, known.id))
+    click.echo(
+        json.dumps(
+            {
+                "id": receipt.id,
+                "subject": receipt.subject,
+                "deleted": _date(receipt.deleted_ms),
+                "rows": receipt.rows,
+                "contents": list(receipt.contents),
+            },
+            indent=2,
+        )
+    )
+
+
+@users.command("training")
+@click.argument("user")
+@click.argument("allowed", type=click.Choice(["on", "off"]))
+@config_option
+@click.pass_obj
+def set_training(outer: Path | None, config: Path | None, user: str, allowed: str) -> None:
+    """Say whether a user's conversations may be part of a training export."""
+    from antiphon import admin
+    from antiphon.storage import Store
+
+    async def work(store: Store) -> None:
+        known = await admin.find_user(store, user)
+        await store.set_training(known.id, allowed == "on")
+
+    admin.with_store(quietly(config or outer), work)
+    click.echo(f"training {allowed} for {user}")
+
+
+@click.group()
+def db() -> None:
+    """The database: SQLite under the data directory, or the PostgreSQL of `database.url`."""
+
+
+@db.command()
+@config_option
+@click.pass_obj
+def status(outer: Path | None, config: Path | None) -> None:
+    """Say which database it is and where its schema stands."""
+    from antiphon import admin
+    from antiphon.persistence import migrations
+
+    found = admin.with_database(quietly(config or outer), migrations.status)
+    state = f"{len(found.missing)} to apply" if found.missing else "up to date"
+    click.echo(f"{found.database}: schema {found.version}, {state}")
+    for version, name, applied_ms in found.applied:
+        click.echo(f"{version}\t{name}\tapplied {_date(applied_ms)}")
+    for name in found.missing:
+        click.echo(f"-\t{name}\tmissing: antiphon db migrate")
+
+
+@db.command()
+@config_option
+@click.pass_obj
+def migrate(outer: Path | None, config: Path | None) -> None:
+    """Bring the schema up to date, as every start of a server does too."""
+    from antiphon import admin
+    from antiphon.persistence import migrations
+
+    applied = admin.with_database(quietly(config or outer), migrations.migrate)
+    click.echo("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+
+
+@db.command()
+@config_option
+@click.pass_context
+def check(ctx: click.Context, config: Path | None) -> None:
+    """Look for damage and contradictions; status 1 when there are any."""
+    from antiphon import admin
+    from antiphon.persistence.check import check_database
+
+    report = admin.with_database(quietly(config or ctx.obj), check_database)
+    for table, rows in report.rows.items():
+        click.echo(f"{table}\t{rows}")
+    for problem in report.problems:
+        click.echo(f"problem: {problem}")
+    ctx.exit(0 if report.sound else 1)
+
+
+@db.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@config_option
+@click.pass_obj
+def export_database(outer: Path | None, config: Path | None, file: Path) -> None:
+    """Write everything into a new FILE, to be imported into another database of either kind. It
+    holds all conversations: guard it like the database. Contents of uploaded files aren't in it."""
+    from antiphon import admin
+    from antiphon.persistence.transfer import export_database as export
+
+    rows = admin.with_database(quietly(config or outer), lambda database: export(database, file))
+    click.echo(f"{sum(rows.values())} rows written to {file}")
+
+
+@db.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@config_option
+@click.pass_obj
+def import_database(outer: Path | None, config: Path | None, file: Path) -> None:
+    """Fill an empty database from FILE, entirely or not at all."""
+    from antiphon import admin
+    from antiphon.persistence.bridge import TrioDatabase
+    from antiphon.persistence.migrations import migrate as bring_up_to_date
+    from antiphon.persistence.transfer import import_database as fill
+
+    async def work(database: TrioDatabase) -> dict[str, int]:
+        await bring_up_to_date(database)
+        return await fill(database, file)
+
+    rows = admin.with_database(quietly(config or outer), work)
+    click.echo(f"{sum(rows.values())} rows read from {file}")
+
+
+def _date(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,177 @@
+"""The one tree of errors. Each class holds data; `str()` makes the sentence from it.
+
+AntiphonError
+├─ SettingsError              a setting is unknown, malformed or contradicts another one
+├─ ModelError
+│   ├─ ModelUnknown           the reference names nothing that can be found
+│   ├─ ModelDamaged           a file's SHA-256 is not the recorded one
+│   ├─ ModelFetchFailed       the package index did not deliver
+│   ├─ ModelStoreFailed       the disk under the model store refused
+│   └─ ModelUnsupported       found, but not something this engine can prepare
+├─ AdminError                 a command about keys, users or the database can't be carried out
+├─ OpsUnreachable             no operations listener answers at an address
+├─ OpsRefused                 an operations listener doesn't do what it was asked
+├─ InjectedFault              a fault plan made this site fail; tests only
+├─ SupervisionError
+│   ├─ SpecError              a child or supervisor specification contradicts itself
+│   ├─ StartFailed            a child did not become ready at boot
+│   ├─ AlreadyPresent         a child of that id exists
+│   ├─ CommandRefused         an operator may not stop or restart that child
+│   ├─ MaxChildren            a dynamic supervisor is full
+│   └─ IntensityExceeded      a supervisor gave up restarting
+├─ ActorError
+│   ├─ ActorCrashed           the callee died while it had the message
+│   ├─ ActorStopped           the callee stopped and will not answer
+│   ├─ NoActor                nobody has that address
+│   ├─ MailboxFull            the callee's bounded lane is full
+│   ├─ AskTimeout             the deadline passed without a reply
+│   ├─ CallCycle              the ask would wait for itself
+│   └─ WouldDeadlock          a starting child asked its own supervisor
+├─ EngineError
+│   ├─ HostStartFailed        the engine host did not report Ready
+│   ├─ HostLost               the engine host died, hung or was killed; its requests are lost
+│   ├─ HostProtocolError      the engine host sent what the contract forbids
+│   └─ GenerationFailed       the engine failed this one generation
+├─ StoreError
+│   ├─ StoreUnavailable       the database doesn't answer, or not in time
+│   ├─ StoreFailed            the database refused: damaged file, a statement of ours
+│   │   └─ StorageFull        no space left, for the database or for files
+│   └─ SchemaMismatch         the database is newer than the program, or not ours
+└─ RequestError               a reply to the client, not a crash of ours
+    ├─ InvalidRequest         a field is wrong (400, with `param`)
+    ├─ ContextLengthExceeded  the prompt does not fit the window
+    ├─ ModelNotFound          no such model is served
+    ├─ RecordNotFound         nothing of the caller's has that id (404)
+    ├─ UnknownCursor          a list was to continue after an id that it doesn't have
+    ├─ ConversationLocked     a turn runs in that conversation
+    ├─ ResponseInProgress     what ends first must end before this
+    ├─ IdempotencyMismatch    the key was used for another request (422)
+    ├─ Unauthenticated        no key, or not a good one (401)
+    ├─ NotPermitted           a good key without that scope (403)
+    ├─ PayloadTooLarge        the body is over the limit
+    ├─ QueueFull              over the bound on waiting work (503 with Retry-After)
+    ├─ QueueExpired           waited longer than the queue deadline
+    ├─ EngineUnavailable      no engine is ready and none became so in time
+    ├─ Draining               the server is stopping
+    └─ TurnInterrupted        the server ended an answer that had begun
+"""
+
+from antiphon.errors.base import (
+    AdminError,
+    AntiphonError,
+    InjectedFault,
+    ModelDamaged,
+    ModelError,
+    ModelFetchFailed,
+    ModelStoreFailed,
+    ModelUnknown,
+    ModelUnsupported,
+    OpsRefused,
+    OpsUnreachable,
+    SettingsError,
+)
+from antiphon.errors.requests import (
+    ContextLengthExceeded,
+    ConversationLocked,
+    Draining,
+    EngineUnavailable,
+    IdempotencyMismatch,
+    InvalidRequest,
+    ModelNotFound,
+    NotPermitted,
+    PayloadTooLarge,
+    QueueExpired,
+    QueueFull,
+    RecordNotFound,
+    RequestError,
+    ResponseInProgress,
+    TurnInterrupted,
+    Unauthenticated,
+    UnknownCursor,
+)
+from antiphon.errors.services import (
+    EngineError,
+    GenerationFailed,
+    HostLost,
+    HostProtocolError,
+    HostStartFailed,
+    SchemaMismatch,
+    StorageFull,
+    StoreError,
+    StoreFailed,
+    StoreUnavailable,
+)
+from antiphon.errors.supervision import (
+    ActorCrashed,
+    ActorError,
+    ActorStopped,
+    AlreadyPresent,
+    AskTimeout,
+    CallCycle,
+    CommandRefused,
+    IntensityExceeded,
+    MailboxFull,
+    MaxChildren,
+    NoActor,
+    SpecError,
+    StartFailed,
+    SupervisionError,
+    WouldDeadlock,
+)
+
+__all__ = [
+    "ActorCrashed",
+    "ActorError",
+    "ActorStopped",
+    "AdminError",
+    "AlreadyPresent",
+    "AntiphonError",
+    "AskTimeout",
+    "CallCycle",
+    "CommandRefused",
+    "ContextLengthExceeded",
+    "ConversationLocked",
+    "Draining",
+    "EngineError",
+    "EngineUnavailable",
+    "GenerationFailed",
+    "HostLost",
+    "HostProtocolError",
+    "HostStartFailed",
+    "IdempotencyMismatch",
+    "InjectedFault",
+    "IntensityExceeded",
+    "InvalidRequest",
+    "MailboxFull",
+    "MaxChildren",
+    "ModelDamaged",
+    "ModelError",
+    "ModelFetchFailed",
+    "ModelNotFound",
+    "ModelStoreFailed",
+    "ModelUnknown",
+    "ModelUnsupported",
+    "NoActor",
+    "NotPermitted",
+    "OpsRefused",
+    "OpsUnreachable",
+    "PayloadTooLarge",
+    "QueueExpired",
+    "QueueFull",
+    "RecordNotFound",
+    "RequestError",
+    "ResponseInProgress",
+    "SchemaMismatch",
+    "SettingsError",
+    "SpecError",
+    "StartFailed",
+    "StorageFull",
+    "StoreError",
+    "StoreFailed",
+    "StoreUnavailable",
+    "SupervisionError",
+    "TurnInterrupted",
+    "Unauthenticated",
+    "UnknownCursor",
+    "WouldDeadlock",
+]

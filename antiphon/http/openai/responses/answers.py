@@ -1,0 +1,158 @@
+"""From a parsed request to the NewAnswer that the rest of the server runs: defaults resolved, and
+whatever the model's engine can't do refused."""
+
+import json
+import secrets
+from typing import Any
+
+import msgspec
+
+from antiphon.events import Capabilities, Message, Sampling, Turn
+from antiphon.http.openai.refusals import unsupported_value
+from antiphon.http.openai.responses.parse import ParsedCreate
+from antiphon.http.openai.responses.retries import Sending
+from antiphon.http.openai.responses.schema import (
+    CreateResponse,
+    InputFields,
+    NamedSchemaFormat,
+    ReasoningOptions,
+    TextOptions,
+)
+from antiphon.http.openai.responses.wire import Echo, ReasoningBody
+from antiphon.http.openai.schema import JsonObjectFormat
+from antiphon.ids import ModelName, RequestId, UserId, new_response_id
+from antiphon.ports import NewAnswer, SamplingDefaults
+from antiphon.records import Item, JsonObject, Response, ResponseKind, ResponseStatus
+
+
+def make_answer(
+    parsed: ParsedCreate,
+    sending: Sending,
+    *,
+    input: tuple[Item, ...],
+    user: UserId,
+    model: ModelName,
+    request_id: RequestId,
+    defaults: SamplingDefaults,
+    capabilities: Capabilities | None,
+    now_ms: int,
+) -> NewAnswer:
+    """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
+    yet, and the turn itself will be refused if need be."""
+    body = parsed.body
+    if capabilities is not None:
+        _refuse_beyond(capabilities, body)
+    sampling = _sampling(body, defaults)
+    response = Response(
+        id=new_response_id("resp_"),
+        user=user,
+        kind=ResponseKind.RESPONSE,
+        model=model,
+        status=ResponseStatus.QUEUED if body.background else ResponseStatus.IN_PROGRESS,
+        created_ms=now_ms,
+        request=_echo(body, defaults),
+        metadata=body.metadata or {},
+        conversation=parsed.input.conversation,
+        previous=parsed.input.previous,
+        background=bool(body.background),
+        streamed=bool(body.stream),
+    )
+    turn = Turn(
+        request=request_id,
+        model=response.model,
+        messages=instructions_of(body),
+        sampling=sampling,
+        max_tokens=body.max_output_tokens,
+    )
+    return NewAnswer(
+        response=response,
+        input=input,
+        turn=turn,
+        stored=body.is_stored,
+        claim=sending.claim,
+        retry_fingerprint=sending.retry_fingerprint,
+        is_retry=sending.is_retry,
+    )
+
+
+def instructions_of(body: InputFields) -> tuple[Message, ...]:
+    """What comes before everything else: never part of a conversation's items."""
+    if not body.instructions:
+        return ()
+    return (Message(role="system", content=body.instructions),)
+
+
+def _refuse_beyond(capabilities: Capabilities, body: CreateResponse) -> None:
+    if body.wants_logprobs and not capabilities.logprobs:
+        raise unsupported_value("include", "message.output_text.logprobs", "all others")
+    if _json_schema(body.text) is not None and not capabilities.json_schema:
+        raise unsupported_value("text.format", "json", "{'type': 'text'}")
+
+
+def _sampling(body: CreateResponse, defaults: SamplingDefaults) -> Sampling:
+    top_p = defaults.top_p if body.top_p is None else body.top_p
+    top_k = defaults.top_k
+    if top_p == 0:  # legal in the API, refused by engines: only the likeliest token remains
+        top_p, top_k = 1.0, 1
+    return Sampling(
+        temperature=defaults.temperature if body.temperature is None else body.temperature,
+        top_p=top_p,
+        top_k=top_k,
+        repetition_penalty=defaults.repetition_penalty,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        seed=secrets.randbits(63),
+        logprobs=body.wants_logprobs,
+        json_schema=_json_schema(body.text),
+    )
+
+
+def _json_schema(text: TextOptions | None) -> str | None:
+    match text and text.format:
+        case JsonObjectFormat():
+            return '{"type":"object"}'
+        case NamedSchemaFormat(schema=schema):
+            return json.dumps(schema, ensure_ascii=False)
+        case _:
+            return None
+
+
+def _echo(body: CreateResponse, defaults: SamplingDefaults) -> JsonObject:
+    """What the response shows of its request, as plain JSON."""
+    reasoning = body.reasoning or ReasoningOptions()
+    echo = Echo(
+        instructions=body.instructions,
+        temperature=defaults.temperature if body.temperature is None else body.temperature,
+        top_p=defaults.top_p if body.top_p is None else body.top_p,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        max_output_tokens=body.max_output_tokens,
+        max_tool_calls=body.max_tool_calls,
+        text={"format": _format(body.text), "verbosity": "medium"},
+        tool_choice=body.tool_choice or "auto",
+        parallel_tool_calls=body.parallel_tool_calls is not False,
+        reasoning=ReasoningBody(effort=reasoning.effort, summary=reasoning.summary),
+        store=body.is_stored,
+        safety_identifier=body.safety_identifier,
+        prompt_cache_key=body.prompt_cache_key,
+        user=msgspec.UNSET if body.user is None else body.user,
+    )
+    plain: JsonObject = msgspec.to_builtins(echo)
+    return plain
+
+
+def _format(text: TextOptions | None) -> dict[str, Any]:
+    match text and text.format:
+        case JsonObjectFormat():
+            return {"type": "json_object"}
+        case NamedSchemaFormat() as named:
+            shown: dict[str, Any] = {
+                "type": "json_schema",
+                "name": named.name,
+                "schema": named.schema,
+                "strict": bool(named.strict),
+            }
+            described = {} if named.description is None else {"description": named.description}
+            return shown | described
+        case _:
+            return {"type": "text"}

@@ -1,0 +1,152 @@
+"""`POST /v1/responses` and `POST /v1/responses/input_tokens`: read, check, and answer whole, as a
+stream, or at once while the work goes on in the background."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import trio
+from quart import request
+from quart_trio.wrappers import TrioResponse
+
+from antiphon import faults
+from antiphon.errors import ModelNotFound, RequestError
+from antiphon.events import CancelCause
+from antiphon.fault_plan import Site
+from antiphon.http.exchange import current_exchange
+from antiphon.http.openai.body import json_response, read_json_body, wall_ms
+from antiphon.http.openai.responses.answers import instructions_of, make_answer
+from antiphon.http.openai.responses.errors import told_about
+from antiphon.http.openai.responses.items import references_in, with_found
+from antiphon.http.openai.responses.parse import (
+    ParsedInput,
+    check_format,
+    has_schema,
+    parse_count,
+    parse_create,
+)
+from antiphon.http.openai.responses.render import EventRenderer
+from antiphon.http.openai.responses.retries import read_sending
+from antiphon.http.openai.responses.schema import InputFields
+from antiphon.http.openai.responses.streams import Reading
+from antiphon.http.openai.responses.wire import InputTokensBody, response_body
+from antiphon.http.openai.turns import client_facts
+from antiphon.http.principal import current_principal
+from antiphon.ids import ModelName, UserId
+from antiphon.messages import messages_of
+from antiphon.ports import Chat, Responses, Telemetry
+from antiphon.records import Item
+from antiphon.settings import HttpSettings
+from antiphon.storage import StoreAccess
+
+T = TypeVar("T")
+
+_INLINE_BYTES = 262_144
+"""A body of thousands of items takes long enough to check for every other stream to feel it; in a
+thread it takes turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateRoutes:
+    """What the handlers work with."""
+
+    responses: Responses
+    store: StoreAccess
+    chat: Chat
+    http: Callable[[], HttpSettings]
+    telemetry: Telemetry
+    now_ms: Callable[[], int] = wall_ms
+
+    async def create(self) -> TrioResponse:
+        """Handle one request. Raises what the error boundary turns into a reply."""
+        exchange, user = current_exchange(), current_principal().user
+        now_ms = self.now_ms()
+        raw = await read_json_body(self.http().max_body_bytes)
+        parsed = await _parsed(raw, partial(parse_create, raw, now_ms))
+        body = parsed.body
+        exchange.facts.update(client_facts(body))
+        sending = read_sending(request.headers, user, parsed.digest, is_stored=body.is_stored)
+        model = self._known(body.model)
+        defaults = self.chat.sampling_defaults(model)
+        await _check_format(body)
+        new = make_answer(
+            parsed,
+            sending,
+            input=await self._items(user, parsed.input, now_ms),
+            user=user,
+            model=model,
+            request_id=exchange.request_id,
+            defaults=defaults,
+            capabilities=self.chat.capabilities(model),
+            now_ms=now_ms,
+        )
+        try:
+            watcher = await self.responses.create(new)
+        except RequestError as error:
+            raise told_about(error) from error
+        if watcher.response.background and not body.stream:
+            watcher.cancel(CancelCause.DISCONNECT)  # it goes on without a reader
+            exchange.facts["response_id"] = watcher.response.id
+            return json_response(response_body(watcher.response, with_logprobs=False))
+        reading = Reading(
+            exchange=exchange, watcher=watcher, http=self.http, telemetry=self.telemetry
+        )
+        await faults.pause(Site.HTTP_TURN)
+        if body.stream:
+            return await reading.as_stream(EventRenderer(with_logprobs=body.wants_logprobs))
+        ended = await reading.to_the_end()
+        return json_response(response_body(ended, with_logprobs=body.wants_logprobs))
+
+    async def count(self) -> TrioResponse:
+        """The tokens of a prompt, as the model itself would see it."""
+        user = current_principal().user
+        raw = await read_json_body(self.http().max_body_bytes)
+        now_ms = self.now_ms()
+        parsed = await _parsed(raw, partial(parse_count, raw, now_ms))
+        await _check_format(parsed.body)
+        model = self._known(parsed.body.model)
+        before = await self._context(user, parsed.input)
+        items = await self._items(user, parsed.input, now_ms)
+        messages = (*instructions_of(parsed.body), *messages_of((*before, *items)))
+        try:
+            tokens = await self.chat.count_tokens(model, messages)
+        except RequestError as error:
+            raise told_about(error) from error
+        return json_response(InputTokensBody(input_tokens=tokens))
+
+    def _known(self, name: str | None) -> ModelName:
+        """With none named, the first one. Raises ModelNotFound."""
+        names = [card.name for card in self.chat.models()]
+        if name is None and names:
+            return names[0]
+        if name not in names:
+            raise ModelNotFound(name or "")
+        return ModelName(name)
+
+    async def _items(self, user: UserId, given: ParsedInput, now_ms: int) -> tuple[Item, ...]:
+        """Raises RecordNotFound."""
+        found: tuple[Item, ...] = ()
+        if ids := references_in(given.items):
+            found = await self.store.run(lambda store: store.find_items(user, ids))
+        return with_found(given.items, found, now_ms)
+
+    async def _context(self, user: UserId, given: ParsedInput) -> tuple[Item, ...]:
+        if given.conversation is None and given.previous is None:
+            return ()
+        return await self.store.run(
+            lambda store: store.context(
+                user, conversation=given.conversation, previous=given.previous
+            )
+        )
+
+
+async def _parsed(body: bytes, parse: Callable[[], T]) -> T:
+    if len(body) <= _INLINE_BYTES:
+        return parse()
+    return await trio.to_thread.run_sync(parse)
+
+
+async def _check_format(body: InputFields) -> None:
+    if has_schema(body):
+        await trio.to_thread.run_sync(check_format, body)

@@ -1,0 +1,197 @@
+"""The events of a response as they go on the wire: a pure state machine from narration to bytes,
+for streams as they happen and for streams shown again, which are the same bytes.
+
+The rules that SDKs depend on: an event's number is its place in the narration; `event:` and `data:`
+lines and no others; no event type that OpenAI doesn't have; and a terminal event with the whole
+response, or else an error that both openai-python and openai-node raise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+import msgspec
+
+from antiphon.errors import AntiphonError
+from antiphon.events import FinishReason, TokenLogprob
+from antiphon.http.errors import describe_error
+from antiphon.http.openai.responses.wire import response_body
+from antiphon.ids import ItemId
+from antiphon.narration import (
+    Ended,
+    ItemClosed,
+    ItemOpened,
+    Opened,
+    PartClosed,
+    PartOpened,
+    Queued,
+    ResponseEvent,
+    Started,
+    TextAdded,
+    TextClosed,
+)
+from antiphon.records import JsonObject, Response, ResponseStatus
+
+_encode = msgspec.json.Encoder().encode
+_ENDS = {
+    ResponseStatus.COMPLETED: "response.completed",
+    ResponseStatus.INCOMPLETE: "response.incomplete",
+    # OpenAI has no event of that name, and openai-node throws at one it doesn't know.
+    ResponseStatus.CANCELLED: "response.incomplete",
+    ResponseStatus.FAILED: "response.failed",
+}
+
+
+@dataclass(slots=True)
+class _Message:
+    id: ItemId
+    head: bytes
+    """A delta's bytes up to its text, made once: a token is a delta, and there are thousands a
+    second."""
+    pieces: list[str] = field(default_factory=list)
+    logprobs: list[JsonObject] = field(default_factory=list)
+
+
+class EventRenderer:
+    """One reader's stream. Events up to number `after` are taken in and not shown."""
+
+    def __init__(self, *, with_logprobs: bool, after: int = -1) -> None:
+        self._with_logprobs = with_logprobs
+        self._after = after
+        self._number = 0
+        self._messages: dict[int, _Message] = {}
+
+    def render(self, events: Sequence[ResponseEvent], response: Response) -> bytes:
+        """The bytes for the next events; `response` is as it stands after them."""
+        return b"".join([self._next(event, response) for event in events])
+
+    def render_error(self, error: AntiphonError) -> bytes:
+        """The end of a stream that can't go on: openai-python raises at a nested `error`,
+        openai-node at the event's type, other readers want the flat fields."""
+        reply = describe_error(error)
+        flat = {"code": reply.code, "message": reply.message, "param": reply.param}
+        event = {
+            "type": "error",
+            **flat,
+            "sequence_number": self._number,
+            "error": {"type": reply.type, **flat},
+        }
+        return b"event: error\ndata: " + _encode(event) + b"\n\n"
+
+    def _next(self, event: ResponseEvent, response: Response) -> bytes:
+        number, is_shown = self._number, self._number > self._after
+        self._number += 1
+        if isinstance(event, TextAdded):
+            self._take(event)
+            return self._text(event, number) if is_shown else b""
+        if isinstance(event, ItemOpened):
+            self._messages[event.index] = _Message(event.item, _delta_head(event))
+        if not is_shown:
+            return b""
+        name, fields = self._fields(event, response)
+        data = _encode({"type": name, **fields, "sequence_number": number})
+        return b"event: " + name.encode("ascii") + b"\ndata: " + data + b"\n\n"
+
+    def _take(self, event: TextAdded) -> None:
+        message = self._messages[event.index]
+        message.pieces.append(event.text)
+        if self._with_logprobs:
+            message.logprobs.extend(map(_logprob, event.logprobs))
+
+    def _text(self, event: TextAdded, number: int) -> bytes:
+        logprobs = b"[]"
+        if event.logprobs and self._with_logprobs:
+            logprobs = _encode([_logprob(entry) for entry in event.logprobs])
+        return b'%s%s,"logprobs":%s,"sequence_number":%d}\n\n' % (
+            self._messages[event.index].head,
+            _encode(event.text),
+            logprobs,
+            number,
+        )
+
+    def _fields(self, event: ResponseEvent, response: Response) -> tuple[str, dict[str, Any]]:
+        match event:
+            case Opened(status=status):
+                return "response.created", self._snapshot(response, status)
+            case Queued():
+                return "response.queued", self._snapshot(response, ResponseStatus.QUEUED)
+            case Started():
+                return "response.in_progress", self._snapshot(response, ResponseStatus.IN_PROGRESS)
+            case ItemOpened(index=index):
+                item = self._item(index, "in_progress", [])
+                return "response.output_item.added", {"output_index": index, "item": item}
+            case PartOpened(index=index):
+                return "response.content_part.added", self._place(index) | {"part": _part("", [])}
+            case TextAdded():
+                raise AssertionError("text has a way of its own")
+            case TextClosed(index=index):
+                text, logprobs = self._whole(index)
+                whole = {"text": text, "logprobs": logprobs}
+                return "response.output_text.done", self._place(index) | whole
+            case PartClosed(index=index):
+                part = _part(*self._whole(index))
+                return "response.content_part.done", self._place(index) | {"part": part}
+            case ItemClosed(index=index, finish=finish):
+                is_complete = finish is FinishReason.STOP
+                content = [_part(*self._whole(index))]
+                item = self._item(index, "completed" if is_complete else "incomplete", content)
+                return "response.output_item.done", {"output_index": index, "item": item}
+            case Ended(status=status):
+                body = response_body(response, with_logprobs=self._with_logprobs)
+                return _ENDS[status], {"response": body}
+            case _:
+                assert_never(event)
+
+    def _snapshot(self, response: Response, status: ResponseStatus) -> dict[str, Any]:
+        """The response before its first item, whatever became of it since."""
+        before = replace(
+            response,
+            status=status,
+            completed_ms=None,
+            error=None,
+            incomplete_reason=None,
+            usage=None,
+            output=(),
+        )
+        return {"response": response_body(before, with_logprobs=False)}
+
+    def _place(self, index: int) -> dict[str, Any]:
+        return {
+            "item_id": self._messages[index].id,
+            "output_index": index,
+            "content_index": 0,
+        }
+
+    def _whole(self, index: int) -> tuple[str, list[JsonObject]]:
+        message = self._messages[index]
+        return "".join(message.pieces), message.logprobs
+
+    def _item(self, index: int, status: str, content: list[JsonObject]) -> JsonObject:
+        return {
+            "id": self._messages[index].id,
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": content,
+        }
+
+
+def _delta_head(event: ItemOpened) -> bytes:
+    name = b"response.output_text.delta"
+    return (
+        b'event: %s\ndata: {"type":"%s","item_id":%s,"output_index":%d,"content_index":0,"delta":'
+        % (name, name, _encode(event.item), event.index)
+    )
+
+
+def _part(text: str, logprobs: list[JsonObject]) -> JsonObject:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+
+def _logprob(entry: TokenLogprob) -> JsonObject:
+    return {
+        "token": entry.text,
+        "logprob": entry.logprob,
+        "bytes": list(entry.data),
+        "top_logprobs": [],
+    }

@@ -1,0 +1,159 @@
+"""A chat that is kept (`store: true`), as an answer that the rest of the server keeps, and its
+events as those of a turn: so that a kept chat is written to the client exactly as any other."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from antiphon.errors import AntiphonError, TurnInterrupted
+from antiphon.events import (
+    CancelCause,
+    ChoiceEnded,
+    Delta,
+    Turn,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    Usage,
+)
+from antiphon.http.openai.parse import ParsedRequest
+from antiphon.http.openai.responses.items import text_item
+from antiphon.http.openai.responses.retries import Sending
+from antiphon.ids import ModelName, ResponseId, UserId
+from antiphon.narration import (
+    Ended,
+    ItemClosed,
+    ItemOpened,
+    Opened,
+    PartClosed,
+    PartOpened,
+    Queued,
+    ResponseEvent,
+    Started,
+    TextAdded,
+    TextClosed,
+    Watcher,
+)
+from antiphon.ports import NewAnswer
+from antiphon.records import (
+    JsonObject,
+    Response,
+    ResponseKind,
+    ResponseStatus,
+    TokenUsage,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What every chunk of a completion says again."""
+
+    response: ResponseId
+    model: ModelName
+    created_ms: int
+    fingerprint: str
+
+    @property
+    def created(self) -> int:
+        """In seconds, as the API has it."""
+        return self.created_ms // 1000
+
+
+def heading_of(response: Response) -> Heading:
+    """Of a completion that is kept."""
+    return Heading(
+        response=response.id,
+        model=response.model,
+        created_ms=response.created_ms,
+        fingerprint=str(response.request["system_fingerprint"]),
+    )
+
+
+def kept_answer(
+    parsed: ParsedRequest, turn: Turn, sending: Sending, heading: Heading, user: UserId
+) -> NewAnswer:
+    """The chat as an answer: its messages are the items of its input."""
+    now_ms = heading.created_ms
+    response = Response(
+        id=heading.response,
+        user=user,
+        kind=ResponseKind.CHAT,
+        model=turn.model,
+        status=ResponseStatus.IN_PROGRESS,
+        created_ms=now_ms,
+        request=_echo(turn, heading.fingerprint),
+        metadata=parsed.body.metadata or {},
+        streamed=bool(parsed.body.stream),
+    )
+    return NewAnswer(
+        response=response,
+        input=tuple(
+            text_item(message.role, message.content, now_ms, name=message.name)
+            for message in turn.messages
+        ),
+        turn=replace(turn, messages=()),
+        claim=sending.claim,
+        retry_fingerprint=sending.retry_fingerprint,
+        is_retry=sending.is_retry,
+    )
+
+
+def _echo(turn: Turn, fingerprint: str) -> JsonObject:
+    """What a kept chat shows of its request."""
+    sampling = turn.sampling
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "seed": sampling.seed,
+        "logprobs": sampling.logprobs,
+        "system_fingerprint": fingerprint,
+    }
+
+
+class KeptTurn:
+    """A watcher, read as a turn."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._waiting: deque[TurnEvent] = deque()
+
+    async def next_event(self) -> TurnEvent:
+        """The next event; a refusal is one, too."""
+        while not self._waiting:
+            try:
+                events = await self._watcher.next_events()
+            except AntiphonError as error:
+                return TurnFailed(error=error)
+            # Its log may have no end, though the response has.
+            for event in events or (Ended(status=self._watcher.response.status),):
+                self._take(event)
+        return self._waiting.popleft()
+
+    def cancel(self, cause: CancelCause) -> None:
+        self._watcher.cancel(cause)
+
+    def _take(self, event: ResponseEvent) -> None:
+        match event:
+            case TextAdded(index=index, text=text, logprobs=logprobs):
+                self._waiting.append(Delta(choice=index, text=text, logprobs=logprobs))
+            case ItemClosed(index=index, finish=finish):
+                if finish is not None:
+                    self._waiting.append(ChoiceEnded(choice=index, finish_reason=finish))
+            case Ended(status=status):
+                self._waiting.append(self._end(status))
+            case Opened() | Queued() | Started() | ItemOpened() | PartOpened():
+                pass
+            case TextClosed() | PartClosed():
+                pass
+            case _:
+                assert_never(event)
+
+    def _end(self, status: ResponseStatus) -> TurnEnded | TurnFailed:
+        counted = self._watcher.response.usage or TokenUsage()
+        usage = Usage(prompt_tokens=counted.input, completion_tokens=counted.output)
+        if status in {ResponseStatus.COMPLETED, ResponseStatus.INCOMPLETE}:
+            return TurnEnded(usage=usage)
+        error = self._watcher.error or TurnInterrupted(f"it ended as {status}")
+        return TurnFailed(error=error, usage=usage)

@@ -1,0 +1,110 @@
+"""Kept chat completions as they go on the wire: the completion once more, with what it was asked
+for, and the messages of its request."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from antiphon.events import FinishReason
+from antiphon.http.openai.conversations.wire import ReceiptObject
+from antiphon.http.openai.lists import ListBody
+from antiphon.http.openai.wire import (
+    ChoiceBody,
+    LogprobsBody,
+    MessageBody,
+    TokenLogprobBody,
+    UsageBody,
+)
+from antiphon.messages import message_of
+from antiphon.records import Item, Response, ResponseStatus, TokenUsage
+
+
+class KeptCompletion(msgspec.Struct, kw_only=True):
+    """A completion that is kept. `status` is ours, and there only when the completion isn't whole:
+    it still runs, was cancelled, or failed."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChoiceBody]
+    usage: UsageBody
+    service_tier: Literal["default"] = "default"
+    system_fingerprint: str
+    metadata: dict[str, str]
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    seed: int
+    status: ResponseStatus | UnsetType = UNSET
+
+
+class KeptMessage(msgspec.Struct, kw_only=True):
+    id: str
+    role: str
+    content: str
+    refusal: None = None
+    name: str | UnsetType = UNSET
+
+
+class DeletedCompletion(msgspec.Struct, kw_only=True):
+    id: str
+    object: Literal["chat.completion.deleted"] = "chat.completion.deleted"
+    deleted: Literal[True] = True
+    receipt: ReceiptObject
+
+
+CompletionList = ListBody[KeptCompletion]
+MessageList = ListBody[KeptMessage]
+
+
+def completion_body(response: Response) -> KeptCompletion:
+    """The completion as it is."""
+    asked = response.request
+    counted = response.usage or TokenUsage()
+    is_whole = response.status is ResponseStatus.COMPLETED
+    return KeptCompletion(
+        id=response.id,
+        created=response.created_ms // 1000,
+        model=response.model,
+        choices=[
+            _choice(index, item, with_logprobs=asked["logprobs"])
+            for index, item in enumerate(response.output)
+        ],
+        usage=UsageBody(counted.input, counted.output, counted.total),
+        system_fingerprint=asked["system_fingerprint"],
+        metadata=response.metadata,
+        temperature=asked["temperature"],
+        top_p=asked["top_p"],
+        presence_penalty=asked["presence_penalty"],
+        frequency_penalty=asked["frequency_penalty"],
+        seed=asked["seed"],
+        status=UNSET if is_whole else response.status,
+    )
+
+
+def message_body(item: Item) -> KeptMessage:
+    """A message of the request."""
+    message = message_of(item)
+    assert message is not None, "a chat's input is messages"
+    return KeptMessage(
+        id=item.id,
+        role=message.role,
+        content=message.content,
+        name=UNSET if message.name is None else message.name,
+    )
+
+
+def _choice(index: int, item: Item, *, with_logprobs: bool) -> ChoiceBody:
+    part: dict[str, Any] = item.body["content"][0]
+    logprobs = [msgspec.convert(entry, TokenLogprobBody) for entry in part["logprobs"]]
+    # A choice that was cut has no reason that the API knows; "stop" would call it whole.
+    finish = item.body.get("finish_reason") or FinishReason.LENGTH
+    return ChoiceBody(
+        index=index,
+        message=MessageBody(role="assistant", content=part["text"]),
+        logprobs=LogprobsBody(content=logprobs) if with_logprobs else None,
+        finish_reason=FinishReason(finish),
+    )

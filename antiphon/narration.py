@@ -1,0 +1,132 @@
+"""What happens to a response, one event after another: what is logged, replayed and shown.
+
+Each is one event of the Responses API, without what the events before it tell; its number in the
+log is its `sequence_number`.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from antiphon.errors import AntiphonError, StoreFailed
+from antiphon.events import CancelCause, FinishReason, TokenLogprob
+from antiphon.ids import ItemId
+from antiphon.records import Response, ResponseStatus
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="opened"):
+    """The response exists: `response.created`. It is queued or in progress."""
+
+    status: ResponseStatus
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="queued"):
+    """It waits for its turn: `response.queued`."""
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="started"):
+    """`response.in_progress`."""
+
+
+class ItemOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="item"):
+    """An assistant's message begins: `response.output_item.added`. Items are numbered as choices
+    are, from 0."""
+
+    index: int
+    item: ItemId
+
+
+class PartOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="part"):
+    """Its one text part begins: `response.content_part.added`."""
+
+    index: int
+
+
+class TextAdded(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="text"):
+    """`response.output_text.delta`."""
+
+    index: int
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class TextClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="text_done"):
+    """`response.output_text.done`."""
+
+    index: int
+
+
+class PartClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="part_done"):
+    """`response.content_part.done`."""
+
+    index: int
+
+
+class ItemClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="item_done"):
+    """`response.output_item.done`. The item is complete, or it isn't and `finish` says why; None
+    when the response was cancelled or failed."""
+
+    index: int
+    finish: FinishReason | None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ended"):
+    """The last event: `response.completed`, `.incomplete` (also when cancelled) or `.failed`. The
+    response it shows is the stored one."""
+
+    status: ResponseStatus
+
+
+ResponseEvent = (
+    Opened
+    | Queued
+    | Started
+    | ItemOpened
+    | PartOpened
+    | TextAdded
+    | TextClosed
+    | PartClosed
+    | ItemClosed
+    | Ended
+)
+
+
+class Watcher(Protocol):
+    """One reader of a response's events, from the first one."""
+
+    @property
+    def response(self) -> Response:
+        """As it is now; after Ended was returned, as it ended."""
+
+    @property
+    def error(self) -> AntiphonError | None:
+        """What a response failed of, where this server saw it fail."""
+
+    async def next_events(self) -> Sequence[ResponseEvent]:
+        """The next events, at least one; none at all after Ended. Cancelling the call loses none.
+
+        A refusal before any work (queue full, no engine) is raised, and the response then never
+        was. Raises StoreUnavailable.
+        """
+
+    def cancel(self, cause: CancelCause) -> None:
+        """The reader leaves. When it was the last one, and the response isn't a background one,
+        that ends the response. Never blocks, idempotent."""
+
+
+def encode_events(events: Sequence[ResponseEvent]) -> bytes:
+    """A batch for the log."""
+    return _ENCODER.encode(events)
+
+
+def decode_events(body: bytes) -> list[ResponseEvent]:
+    """Raises StoreFailed for a batch that is damaged, or was written by a newer program."""
+    try:
+        return _DECODER.decode(body)
+    except msgspec.DecodeError as error:
+        raise StoreFailed(f"events can't be read: {error}") from error
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(list[ResponseEvent])

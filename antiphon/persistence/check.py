@@ -1,0 +1,114 @@
+"""What `antiphon db check` looks at: the files, the references that no constraint keeps, and the
+books."""
+
+from dataclasses import dataclass
+
+from antiphon.errors import StoreFailed
+from antiphon.persistence.migrations import require_current
+from antiphon.persistence.port import Database, Statement, Transaction, statement
+from antiphon.persistence.schema import TABLES
+
+_COUNTS = {
+    table.name: statement(f"check.{table.name}", f"SELECT COUNT(*) FROM {table.name}")
+    for table in TABLES
+}
+
+
+def _problem(name: str, text: str) -> Statement:
+    return statement(f"check.{name}", f"SELECT COUNT(*) {text}")
+
+
+_PROBLEMS = {
+    "items have no body": _problem(
+        "items_without_body",
+        """FROM items i WHERE NOT EXISTS (SELECT 1 FROM item_bodies b
+            WHERE b.home = i.home AND b.position = i.position)""",
+    ),
+    "items lie in no conversation and no response": _problem(
+        "items_without_home",
+        """FROM items i WHERE NOT EXISTS (SELECT 1 FROM conversations c WHERE c.id = i.home)
+            AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.id = i.home)""",
+    ),
+    "items belong to a response that is gone": _problem(
+        "items_without_response",
+        """FROM items i WHERE i.response_id IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.id = i.response_id)""",
+    ),
+    "uses of files are of items that are gone": _problem(
+        "file_uses_without_item",
+        """FROM file_uses u WHERE NOT EXISTS (SELECT 1 FROM items i
+            WHERE i.home = u.home AND i.position = u.position)""",
+    ),
+    "responses have no parameters": _problem(
+        "responses_without_body",
+        """FROM responses r WHERE NOT EXISTS (SELECT 1 FROM response_bodies b
+            WHERE b.response_id = r.id)""",
+    ),
+    "responses have no bill": _problem(
+        "responses_without_usage",
+        """FROM responses r WHERE NOT EXISTS (SELECT 1 FROM usage_entries u
+            WHERE u.response_id = r.id)""",
+    ),
+    "ended responses have no settled bill": _problem(
+        "unsettled",
+        """FROM usage_entries u JOIN responses r ON r.id = u.response_id
+            WHERE u.settled_ms IS NULL AND r.completed_ms IS NOT NULL""",
+    ),
+    "bills are open of responses that are gone": _problem(
+        "reserved_for_nothing",
+        """FROM usage_entries u WHERE u.settled_ms IS NULL
+            AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.id = u.response_id)""",
+    ),
+    "responses have a status that contradicts their end": _problem(
+        "status",
+        """FROM responses WHERE (status IN ('queued', 'in_progress')) = (completed_ms IS NOT NULL)
+        """,
+    ),
+    "conversations are locked by a response that has ended": _problem(
+        "stale_locks",
+        """FROM conversations c WHERE c.lock_response IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM responses r
+                WHERE r.id = c.lock_response AND r.completed_ms IS NULL)""",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What was found. `rows` counts what is there, by table."""
+
+    problems: tuple[str, ...]
+    rows: dict[str, int]
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+
+async def check_database(database: Database) -> CheckReport:
+    """Reads everything, changes nothing. A server may be at work meanwhile. Raises
+    SchemaMismatch."""
+    await require_current(database)
+    problems = await database.health()
+
+    async def look(tx: Transaction) -> tuple[list[str], dict[str, int]]:
+        found, rows = [], {}
+        for sentence, sql in _PROBLEMS.items():
+            if count := await _count(tx, sql):
+                found.append(f"{count} {sentence}")
+        for table, sql in _COUNTS.items():
+            rows[table] = await _count(tx, sql)
+        return found, rows
+
+    try:
+        found, rows = await database.read(look)
+    except StoreFailed as error:
+        if not problems:
+            raise
+        found, rows = [error.reason], {}  # damaged beyond reading
+    return CheckReport(problems=(*problems, *found), rows=rows)
+
+
+async def _count(tx: Transaction, sql: Statement) -> int:
+    row = await tx.fetchrow(sql)
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,266 @@
+"""What the core needs from a store, said at the user's side: a port, as those in `ports`.
+
+Each method is one unit of work: one transaction, done entirely or not at all. Ids of other users
+are as unknown as ids that never were.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
+
+from antiphon.ids import (
+    ConversationId,
+    FileId,
+    ItemId,
+    KeyId,
+    ModelName,
+    NodeId,
+    ResponseId,
+    UserId,
+)
+from antiphon.records import (
+    Accepted,
+    ApiKey,
+    Claim,
+    Conversation,
+    EventBatch,
+    Feedback,
+    File,
+    FinalState,
+    Item,
+    JsonObject,
+    NewTurn,
+    Orphan,
+    Page,
+    Receipt,
+    Repeated,
+    Response,
+    ResponseKind,
+    UsageEntry,
+    User,
+)
+
+R = TypeVar("R")
+
+
+class Store(Protocol):
+    """Every method may raise StoreUnavailable (the database doesn't answer; nothing was written, or
+    its outcome is unknown) and StoreFailed (it refused: disk full, damaged)."""
+
+    # ── people and keys ──────────────────────────────────────────────────────────────────────────
+
+    async def add_user(self, user: User) -> None:
+        """Nothing happens when the id exists."""
+
+    async def user(self, user: UserId) -> User | None: ...
+
+    async def users(self) -> tuple[User, ...]: ...
+
+    async def set_training(self, user: UserId, allowed: bool) -> User | None:
+        """Whether this user's conversations may be part of a training export."""
+
+    async def add_key(self, key: ApiKey, secret_hash: str) -> None: ...
+
+    async def keys(self, user: UserId | None = None) -> tuple[ApiKey, ...]:
+        """Oldest first, revoked and expired ones too."""
+
+    async def find_key(self, secret_hash: str) -> tuple[ApiKey, User] | None:
+        """As it stands: whether it is still good is the caller's judgement."""
+
+    async def has_keys(self) -> bool:
+        """Whether any key was ever made, revoked or not."""
+
+    async def revoke_key(self, key: KeyId, now_ms: int) -> ApiKey | None:
+        """Also by its prefix. Revoking again changes nothing."""
+
+    async def touch_keys(self, used: dict[KeyId, int]) -> None:
+        """Note when keys were last used, in milliseconds."""
+
+    async def erase_user(self, user: UserId, now_ms: int) -> Receipt | None:
+        """Remove the user with everything that is theirs, keys included; usage counts stay, without
+        the name."""
+
+    # ── conversations ────────────────────────────────────────────────────────────────────────────
+
+    async def create_conversation(
+        self, conversation: Conversation, items: Sequence[Item] = ()
+    ) -> None: ...
+
+    async def conversation(self, user: UserId, id: ConversationId) -> Conversation | None: ...
+
+    async def conversations(
+        self, user: UserId, page: Page, *, search: str | None = None, archived: bool = False
+    ) -> tuple[Conversation, ...]:
+        """By their last change; `search` is part of a title, in any case. Raises UnknownCursor."""
+
+    async def update_conversation(self, conversation: Conversation) -> Conversation | None:
+        """Replace title, metadata, archived_ms and updated_ms."""
+
+    async def delete_conversation(
+        self, user: UserId, id: ConversationId, now_ms: int
+    ) -> Receipt | None:
+        """With items, responses, events, feedback, and files that only it used. Raises
+        ConversationLocked while a turn runs in it."""
+
+    async def add_items(
+        self, user: UserId, conversation: ConversationId, items: Sequence[Item], now_ms: int
+    ) -> bool:
+        """Append; False when there is no such conversation. Raises ConversationLocked."""
+
+    async def items(
+        self, user: UserId, conversation: ConversationId, page: Page
+    ) -> tuple[Item, ...] | None:
+        """Raises UnknownCursor."""
+
+    async def item(self, user: UserId, conversation: ConversationId, id: ItemId) -> Item | None: ...
+
+    async def find_items(self, user: UserId, ids: Sequence[ItemId]) -> tuple[Item, ...]:
+        """Those of the user's items that have these ids, in conversations and outside."""
+
+    async def delete_item(
+        self, user: UserId, conversation: ConversationId, id: ItemId, now_ms: int
+    ) -> Receipt | None:
+        """Raises ConversationLocked."""
+
+    # ── turns ────────────────────────────────────────────────────────────────────────────────────
+
+    async def accept_turn(self, turn: NewTurn) -> Accepted | Repeated:
+        """Claim, lock, write input, response and reservation, and read what came before. A turn
+        that an SDK sends again takes the place of its first try, where that was cancelled.
+
+        Raises IdempotencyMismatch, ConversationLocked, RecordNotFound (the conversation, or the
+        previous response).
+        """
+
+    async def context(
+        self,
+        user: UserId,
+        *,
+        conversation: ConversationId | None = None,
+        previous: ResponseId | None = None,
+    ) -> tuple[Item, ...]:
+        """What a turn there would see, oldest first. Raises RecordNotFound."""
+
+    async def withdraw_turn(self, id: ResponseId, owner: NodeId) -> bool:
+        """Undo accept_turn, claim and all: the turn was refused before any work. False when the
+        owner has lost it."""
+
+    async def start_response(self, id: ResponseId, owner: NodeId) -> bool:
+        """Queued no more. False when the owner has lost it."""
+
+    async def append_events(
+        self, owner: NodeId, batches: Sequence[tuple[ResponseId, EventBatch]]
+    ) -> frozenset[ResponseId]:
+        """Log events of many responses at once. Those whose owner has lost them are returned and
+        not written; a batch that is already there is left as it is."""
+
+    async def finish_response(self, final: FinalState) -> bool:
+        """Write the end: output items, also into the conversation, whose lock is released. False
+        when the owner has lost it; then nothing is written. Doing it again is True."""
+
+    async def renew_leases(self, owner: NodeId, until_ms: int) -> int:
+        """Of all that the owner holds; how many."""
+
+    async def request_cancel(self, user: UserId, id: ResponseId) -> Response | None:
+        """Ask the owner of a response, perhaps another server, to cancel it; one that has ended
+        is left alone."""
+
+    async def cancel_requests(self, owner: NodeId) -> frozenset[ResponseId]:
+        """Which of the owner's unfinished responses it was asked to cancel."""
+
+    async def orphans(
+        self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
+    ) -> tuple[Orphan, ...]:
+        """Take over responses whose lease has passed, for `owner` to finish. With `alone`, nobody
+        else is at work, and the lease of anybody else means nothing, wherever a clock stood."""
+
+    # ── responses ────────────────────────────────────────────────────────────────────────────────
+
+    async def response(self, user: UserId, id: ResponseId) -> Response | None: ...
+
+    async def responses(
+        self,
+        user: UserId,
+        page: Page,
+        *,
+        kind: ResponseKind,
+        conversation: ConversationId | None = None,
+        model: ModelName | None = None,
+        metadata: dict[str, str] | None = None,
+    ) -> tuple[Response, ...]:
+        """By creation. Raises UnknownCursor."""
+
+    async def events(
+        self, user: UserId, id: ResponseId, *, after: int = -1
+    ) -> tuple[EventBatch, ...]:
+        """Batches with anything later than `after`, in order."""
+
+    async def input_items(
+        self, user: UserId, id: ResponseId, page: Page
+    ) -> tuple[Item, ...] | None:
+        """Raises UnknownCursor."""
+
+    async def update_response_metadata(
+        self, user: UserId, id: ResponseId, metadata: dict[str, str]
+    ) -> Response | None: ...
+
+    async def delete_response(self, user: UserId, id: ResponseId, now_ms: int) -> Receipt | None:
+        """Its items leave its conversation too. Raises ResponseInProgress."""
+
+    async def set_feedback(self, user: UserId, feedback: Feedback) -> bool: ...
+
+    async def claimed(self, user: UserId, claim: Claim) -> ResponseId | None:
+        """The response that this claim was accepted as. Raises IdempotencyMismatch."""
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────────
+
+    async def add_file(self, file: File) -> None: ...
+
+    async def file(self, user: UserId, id: FileId) -> File | None: ...
+
+    async def files(
+        self, user: UserId, page: Page, *, purpose: str | None = None
+    ) -> tuple[File, ...]:
+        """By creation. Raises UnknownCursor."""
+
+    async def delete_file(self, user: UserId, id: FileId, now_ms: int) -> Receipt | None: ...
+
+    async def unused_contents(self, contents: Sequence[str]) -> tuple[str, ...]:
+        """Which of these hashes no file has."""
+
+    # ── the whole ────────────────────────────────────────────────────────────────────────────────
+
+    async def usage(self, user: UserId, *, since_ms: int = 0) -> tuple[UsageEntry, ...]: ...
+
+    async def export_user(self, user: UserId) -> JsonObject | None:
+        """Everything that is stored about the user, as plain JSON."""
+
+    async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
+        """Remove what has outlived its time: old claims, expired files, responses and events past
+        their retention. Some at a time."""
+
+
+READS = frozenset(
+    {
+        *("user", "users", "keys", "find_key", "has_keys"),
+        *("conversation", "conversations", "items", "item", "find_items", "context"),
+        *("response", "responses", "events", "input_items", "claimed"),
+        *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
+    }
+)
+"""The methods that change nothing."""
+
+OpenStore = Callable[[], AbstractAsyncContextManager[Store]]
+"""Opens the database, its schema brought up to date, and closes it again, on every path. Raises
+StoreUnavailable (nobody answers), SchemaMismatch, StoreFailed (damaged, no permission)."""
+
+
+class StoreAccess(Protocol):
+    """The way to the store that never waits for ever, whoever is at the other end."""
+
+    async def run(self, work: Callable[[Store], Awaitable[R]]) -> R:
+        """One unit of work. Cancelling the call drops its answer, not the work.
+
+        Raises what the work raises, and StoreUnavailable when the store is down, overloaded or
+        slow.
+        """

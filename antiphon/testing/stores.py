@@ -1,0 +1,107 @@
+"""A store that a test scripts, for what must run on a clock that jumps: the real one works in
+threads, which such a clock doesn't wait for.
+
+It knows people and keys, that nothing is left over, and nothing else on purpose: a second store
+with every rule would only drift from the real one, which is quick enough on a real clock.
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import trio
+
+from antiphon.errors import StoreError
+from antiphon.ids import KeyId, NodeId, UserId
+from antiphon.records import ApiKey, Orphan, Receipt, User
+from antiphon.storage import Store
+
+_CLOSING_S = 0.1
+
+
+class ScriptedStore:
+    """What was opened; `before` runs ahead of every operation, and may wait or raise."""
+
+    def __init__(self) -> None:
+        self.people: dict[UserId, User] = {}
+        self.by_hash: dict[str, ApiKey] = {}
+        self.touched: list[dict[KeyId, int]] = []
+        self.before: Callable[[], Awaitable[None]] | None = None
+        self.asked: list[str] = []
+
+    async def user(self, user: UserId) -> User | None:
+        await self._begin("user")
+        return self.people.get(user)
+
+    async def add_user(self, user: User) -> None:
+        await self._begin("add_user")
+        self.people.setdefault(user.id, user)
+
+    async def add_key(self, key: ApiKey, secret_hash: str) -> None:
+        await self._begin("add_key")
+        self.by_hash[secret_hash] = key
+
+    async def find_key(self, secret_hash: str) -> tuple[ApiKey, User] | None:
+        await self._begin("find_key")
+        key = self.by_hash.get(secret_hash)
+        return None if key is None else (key, self.people[key.user])
+
+    async def has_keys(self) -> bool:
+        await self._begin("has_keys")
+        return bool(self.by_hash)
+
+    async def touch_keys(self, used: dict[KeyId, int]) -> None:
+        await self._begin("touch_keys")
+        self.touched.append(dict(used))
+
+    async def orphans(
+        self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
+    ) -> tuple[Orphan, ...]:
+        await self._begin("orphans")
+        return ()
+
+    async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
+        await self._begin("expire")
+        return Receipt(id="none", subject="expired", deleted_ms=now_ms, rows={})
+
+    async def _begin(self, name: str) -> None:
+        self.asked.append(name)
+        await trio.lowlevel.checkpoint()
+        if self.before is not None:
+            await self.before()
+
+
+class ScriptedOpener:
+    """Opens `store`, or raises `error`; counts what was opened and what was closed again."""
+
+    def __init__(self, store: ScriptedStore | None = None) -> None:
+        self.store = store or ScriptedStore()
+        self.error: StoreError | None = None
+        self.attempts = 0
+        self.opened = 0
+        self.closed = 0
+
+    def __call__(self) -> "_Opening":
+        return _Opening(self)
+
+
+class _Opening:
+    """Closing in a cancelled scope is cut, and doesn't count: who opened it must let it close."""
+
+    def __init__(self, opener: ScriptedOpener) -> None:
+        self._opener = opener
+
+    async def __aenter__(self) -> Store:
+        self._opener.attempts += 1
+        await trio.lowlevel.checkpoint()
+        if self._opener.error is not None:
+            raise self._opener.error
+        self._opener.opened += 1
+        return cast("Store", self._opener.store)
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        is_cut = trio.current_effective_deadline() == -math.inf
+        with trio.move_on_after(_CLOSING_S, shield=True):
+            await trio.lowlevel.checkpoint()
+        self._opener.closed += not is_cut
+        return None

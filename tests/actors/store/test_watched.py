@@ -1,0 +1,25 @@
+from antiphon.storage import READS, Store
+
+WRITES = {
+    *("add_user", "set_training", "add_key", "revoke_key", "touch_keys", "erase_user"),
+    *("create_conversation", "update_conversation", "delete_conversation"),
+    *("add_items", "delete_item"),
+    *(
+        "accept_turn",
+        "withdraw_turn",
+        "request_cancel",
+        "start_response",
+        "append_events",
+        "finish_response",
+        "renew_leases",
+    ),
+    *("orphans", "update_response_metadata", "delete_response", "set_feedback"),
+    *("add_file", "delete_file", "expire"),
+}
+
+
+def test_every_operation_of_a_store_is_a_read_or_a_write():
+    operations = {name for name in vars(Store) if not name.startswith("_")}
+
+    assert operations == READS | WRITES
+    assert not READS & WRITES
