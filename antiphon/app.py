@@ -26,10 +26,9 @@ from antiphon.actors.sessions.directory import Directory
 from antiphon.actors.store.service import StoreService
 from antiphon.actors.watchman import Watchman
 from antiphon.database import contents, is_alone, opener
-from antiphon.engine.chat import load_chat_tokenizer
-from antiphon.engine.config import HostConfig
 from antiphon.engine.models import PreparedModel
-from antiphon.engine.process import HostLauncher
+from antiphon.engine.upstream import Upstream, UpstreamModel
+from antiphon.hosts import engine_launcher, model_tokenizer
 from antiphon.http.app import make_api_app
 from antiphon.http.ops.app import SlotView, make_ops_app
 from antiphon.http.ops.commands import OpsCommands
@@ -37,8 +36,8 @@ from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.http.server import serve_http
 from antiphon.ids import ActorPath, ModelName, SlotIndex, new_node_id
 from antiphon.live_settings import LiveSettings
-from antiphon.ports import Contents, EngineLauncher, EngineLink, ModelCard
-from antiphon.settings import GenerationSettings, HttpSettings, Settings
+from antiphon.ports import Contents, EngineLauncher, EngineLink, ModelCard, ReplicaStatistics
+from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import OpenStore
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.operator import Operator
@@ -52,6 +51,7 @@ from antiphon.supervision.runtime import (
 from antiphon.supervision.spec import ChildSpec, Forever, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.supervision.tree import Node
+from antiphon.upstreams import EngineParts, make_upstream, upstream_parts
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
@@ -77,7 +77,7 @@ class Server:
     def __init__(
         self,
         live: LiveSettings,
-        model: PreparedModel,
+        model: PreparedModel | UpstreamModel,
         listeners: Listeners,
         *,
         launcher: EngineLauncher | None = None,
@@ -91,19 +91,14 @@ class Server:
         self.telemetry = PrometheusTelemetry(self.registry)
         self.name = ModelName(settings.model_name or model.name)
         self._id = f"pool:{self.name.replace('/', ':')}"
-        self._engine = EnginePool(
-            f"root/pools/{self._id}",
-            ModelCard(
-                name=self.name, created=model.created, owned_by="antiphon", window=model.window
-            ),
-            launcher or _FreshLauncher(live, model),
-            self.telemetry,
-            self._limits,
-            tokenizer=load_chat_tokenizer(model.folder),
-            sampling_defaults=model.sampling,
-            start_timeout_s=settings.engine.start_timeout_s,
-            stop_grace_s=settings.engine.stop_grace_s,
-        )
+        self.upstream: Upstream | None = None
+        if isinstance(model, UpstreamModel):
+            self.upstream = make_upstream(live, model)
+            self.telemetry.watch_replicas(self.name, self.upstream.statistics)
+            parts = upstream_parts(live, model, self.upstream)
+        else:
+            parts = _host_parts(live, model, launcher)
+        self._engine = self._pool_of(parts, model)
         self.status = self._engine.status
         self.schedule = self._engine.view
         self.breaker = self._engine.pool.breaker
@@ -143,6 +138,25 @@ class Server:
         )
         self.tree = self._tree([shard for _, shard in shards])
 
+    def _pool_of(self, parts: EngineParts, model: PreparedModel | UpstreamModel) -> EnginePool:
+        engine = self._live.current.engine
+        return EnginePool(
+            f"root/pools/{self._id}",
+            ModelCard(
+                name=self.name, created=model.created, owned_by="antiphon", window=parts.window
+            ),
+            parts.launcher,
+            self.telemetry,
+            self._limits,
+            tokenizer=parts.tokenizer,
+            sampling_defaults=model.sampling,
+            start_timeout_s=engine.start_timeout_s,
+            stop_grace_s=engine.stop_grace_s,
+            service=parts.service,
+            sends_messages=parts.service is not None,
+            count_prompt=parts.count_prompt,
+        )
+
     async def run(self, stop: trio.Event, on_ready: Callable[[], None]) -> Outcome:
         """Run the tree until it ends; `stop` orders its stop."""
         with faults.from_setting(self._live.current.faults), measured_loop_lag() as self._lag:
@@ -164,11 +178,18 @@ class Server:
             reasons.append(f"engine {self.name}: {problem}")
         elif self.schedule.schedule is None:
             reasons.append(f"scheduler {self.name}: starting")
+        elif self.upstream is not None and (problem := self.upstream.problem()) is not None:
+            reasons.append(f"engine {self.name}: {problem}")
         circuit = self.breaker.statistics()
         # Only until the next try: traffic has to come for the probe that closes it.
         if circuit.circuit == Circuit.OPEN.value and circuit.retry_after_s:
             reasons.append(f"circuit {circuit.name}: open for {circuit.retry_after_s:.1f} s")
         return tuple(reasons)
+
+    def concerns(self) -> tuple[str, ...]:
+        """What an operator has to see to although traffic may come."""
+        concern = self.store_status.concern()
+        return () if concern is None else (f"store: {concern}",)
 
     def slots(self) -> tuple[SlotView, ...]:
         """Every slot; none while no engine has been ready."""
@@ -205,6 +226,10 @@ class Server:
     def breakers(self) -> tuple[BreakerStatistics, ...]:
         """Every circuit breaker there is."""
         return (self.store_status.breaker.statistics(), self.breaker.statistics())
+
+    def replicas(self) -> tuple[ReplicaStatistics, ...]:
+        """Every replica of the engine, where it is elsewhere."""
+        return () if self.upstream is None else self.upstream.statistics()
 
     def runtime(self) -> RuntimeStatistics:
         """The event loop, while it runs."""
@@ -275,6 +300,16 @@ class Server:
         return self._live.current.generation
 
 
+def _host_parts(
+    live: LiveSettings, model: PreparedModel, launcher: EngineLauncher | None
+) -> EngineParts:
+    return EngineParts(
+        launcher=launcher or _FreshLauncher(live, model),
+        tokenizer=model_tokenizer(live.current, model),
+        window=model.window,
+    )
+
+
 class _FreshLauncher:
     """Starts each host with the settings of that moment."""
 
@@ -284,8 +319,7 @@ class _FreshLauncher:
 
     async def launch(self) -> EngineLink:
         """Raises HostStartFailed."""
-        config = host_config(self._live.for_engine(), self._model)
-        return await HostLauncher(config).launch()
+        return await engine_launcher(self._live.for_engine(), self._model).launch()
 
 
 class _Sources:
@@ -293,28 +327,12 @@ class _Sources:
 
     def __init__(self, server: Server) -> None:
         self.not_ready = server.not_ready
+        self.concerns = server.concerns
         self.slots = server.slots
         self.tree = server.snapshot
         self.runtime = server.runtime
         self.breakers = server.breakers
-
-
-def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
-    """What the engine host of this model is told."""
-    engine = settings.engine
-    return HostConfig(
-        model_dir=model.folder,
-        slots=engine.slots,
-        window=model.window,
-        stop_token_ids=model.stop_tokens,
-        threads=engine.threads,
-        kv_cache_mib=engine.kv_cache_mib,
-        kv_precision=engine.kv_precision,
-        step_tokens=engine.step_tokens,
-        prefix_cache=engine.prefix_cache,
-        log_level=settings.log_level,
-        faults=settings.faults,
-    )
+        self.replicas = server.replicas
 
 
 def _http_child(

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.engine.cores import usable_cores
-from antiphon.engine.models import ModelStore
+from antiphon.engine.models import ModelStore, use_checkpoint
+from antiphon.engine_trt.installed import INSTALL, PACKAGE, is_installed
 from antiphon.errors import ModelError
 from antiphon.settings import Settings, parse_bind
 
@@ -52,6 +53,13 @@ class Finding:
 
 
 def examine(settings: Settings) -> list[Finding]:
+    if settings.engine.kind == "upstream":
+        return [
+            _python(),
+            *_replicas(settings),
+            _data_dir(settings.data_dir, needs_room=False),
+            *_ports(settings),
+        ]
     cached, model = _model(settings)
     return [
         _python(),
@@ -61,7 +69,7 @@ def examine(settings: Settings) -> list[Finding]:
         model,
         _data_dir(settings.data_dir, needs_room=not cached),
         *_ports(settings),
-        _extra("trt", "tensorrt-llm", "NVIDIA GPUs through TensorRT-LLM"),
+        _trt(settings),
         _extra("convert", "optimum-intel", "Hugging Face checkpoints"),
     ]
 
@@ -116,6 +124,9 @@ def _cgroup_limit() -> int:
 
 def _model(settings: Settings) -> tuple[bool, Finding]:
     try:
+        if settings.engine.kind == "tensorrt-llm":
+            published = use_checkpoint(settings.model)
+            return True, _finding("model", True, f"{published.name}, in {published.folder}")
         found = ModelStore(settings.data_dir).find(settings.model)
     except ModelError as error:
         return True, _finding("model", False, str(error))
@@ -125,6 +136,18 @@ def _model(settings: Settings) -> tuple[bool, Finding]:
     if importlib.util.find_spec("pip") is None:
         return False, _finding("model", False, f"{fact}, and fetching needs pip")
     return False, _finding("model", False, fact, Verdict.NOTE)
+
+
+def _replicas(settings: Settings) -> list[Finding]:
+    """The server starts without them where it knows its window; they are what it is for."""
+    from antiphon.engine.upstream import survey  # not before it is asked for: it loads Trio
+
+    known = bool(settings.upstream.window)
+    otherwise = Verdict.NOTE if known else Verdict.MISSING
+    looks = survey(settings.upstream)
+    if any(look.is_well for look in looks):
+        otherwise = Verdict.NOTE
+    return [_finding(f"replica {look.name}", look.is_well, look.fact, otherwise) for look in looks]
 
 
 def _data_dir(folder: Path, *, needs_room: bool) -> Finding:
@@ -153,6 +176,13 @@ def _ports(settings: Settings) -> Iterator[Finding]:
             yield _finding(key, False, f"{value}: {error.strerror}")
         else:
             yield _finding(key, True, f"{value} is free")
+
+
+def _trt(settings: Settings) -> Finding:
+    if settings.engine.kind == "tensorrt-llm" and not is_installed():
+        fact = f"engine.kind is tensorrt-llm and {PACKAGE} is not installed: {INSTALL}"
+        return _finding("extra trt", False, fact)
+    return _extra("trt", PACKAGE, "NVIDIA GPUs through TensorRT-LLM")
 
 
 def _extra(name: str, package: str, purpose: str) -> Finding:

@@ -11,16 +11,21 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from antiphon import __version__
 from antiphon.cli_admin import db, keys, users
+from antiphon.cli_engines import engines, prepared_model
 from antiphon.cli_options import config_option, quietly
 from antiphon.errors import AntiphonError, ModelError, SettingsError
 from antiphon.logs import configure_logging, writes_json
-from antiphon.settings import load_settings, parse_bind, reload_settings
+from antiphon.settings import Settings, load_settings, parse_bind, reload_settings
+
+if TYPE_CHECKING:
+    from antiphon.engine.models import PreparedModel, Progress
+    from antiphon.engine.upstream import UpstreamModel
 
 
 class _OneLineErrors(click.Group):
@@ -48,7 +53,7 @@ def main(ctx: click.Context, config: Path | None) -> None:
 @click.pass_obj
 def serve(outer: Path | None, config: Path | None) -> None:
     """Fetch and prepare the model where needed, then serve until SIGTERM or Ctrl-C."""
-    from antiphon.engine.models import ModelStore, SilentProgress, progress_on
+    from antiphon.engine.models import SilentProgress, progress_on
 
     hangup = _Hangup()
     signal.signal(signal.SIGHUP, hangup)
@@ -59,7 +64,7 @@ def serve(outer: Path | None, config: Path | None) -> None:
     as_json = writes_json(settings.log_format, sys.stderr)
     progress = SilentProgress() if as_json else progress_on(sys.stderr)
     previous = signal.signal(signal.SIGTERM, _leave)
-    prepared = ModelStore(settings.data_dir).ensure(settings.model, progress)
+    prepared = _prepared(settings, progress)
     signal.signal(signal.SIGTERM, previous)
 
     from antiphon import serving
@@ -67,6 +72,16 @@ def serve(outer: Path | None, config: Path | None) -> None:
     sys.exit(serving.serve(settings, prepared, reread, reload_first=hangup.has_come))
 
 
+def _prepared(settings: Settings, progress: "Progress") -> "PreparedModel | UpstreamModel":
+    """What is to be served: a model of our own, or what must be known of somebody else's."""
+    if settings.engine.kind == "upstream":
+        from antiphon.engine.upstream import prepare_upstream
+
+        return prepare_upstream(settings, progress)
+    return prepared_model(settings, progress)
+
+
+main.add_command(engines)
 main.add_command(keys)
 main.add_command(users)
 main.add_command(db)

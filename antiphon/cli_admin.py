@@ -233,15 +233,25 @@ def check(ctx: click.Context, config: Path | None) -> None:
 
 @db.command("export")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--training", is_flag=True, help="Conversations to learn from, where users allow it.")
 @config_option
 @click.pass_obj
-def export_database(outer: Path | None, config: Path | None, file: Path) -> None:
+def export_database(outer: Path | None, config: Path | None, file: Path, training: bool) -> None:
     """Write everything into a new FILE, to be imported into another database of either kind. It
-    holds all conversations: guard it like the database. Contents of uploaded files aren't in it."""
+    holds all conversations: guard it like the database. Contents of uploaded files aren't in it.
+
+    With --training, write conversations alone, as JSON lines of chat messages; those of users who
+    don't allow it (`antiphon users training`) are left out, and no user is named."""
     from antiphon import admin
+    from antiphon.persistence.training import export_training
     from antiphon.persistence.transfer import export_database as export
 
-    rows = admin.with_database(quietly(config or outer), lambda database: export(database, file))
+    settings = quietly(config or outer)
+    if training:
+        count = admin.with_database(settings, lambda database: export_training(database, file))
+        click.echo(f"{count} conversations written to {file}")
+        return
+    rows = admin.with_database(settings, lambda database: export(database, file))
     click.echo(f"{sum(rows.values())} rows written to {file}")
 
 

@@ -13,6 +13,18 @@ import msgspec
 from antiphon.errors import AntiphonError
 from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
 
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation, its text parts already joined."""
+
+    role: Role
+    content: str
+    name: str | None = None
+
+
 # ── server → host ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -38,7 +50,12 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class Admit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="admit"):
-    """Start one generation in a free slot. `max_tokens` is a hard bound and always set."""
+    """Start one generation in a free slot. `max_tokens` is a hard bound and always set. Only
+    requests of the same `salt` may share what an engine keeps of prompts.
+
+    `messages` is what the prompt was made of, where the engine wants that; `affinity` names the
+    conversation, where somebody has given it a name.
+    """
 
     request: EngineRequest
     slot: SlotIndex
@@ -46,6 +63,9 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="adm
     max_tokens: int
     sampling: Sampling
     stop: list[str]
+    salt: str | None = None
+    messages: tuple[Message, ...] = ()
+    affinity: str = ""
 
 
 class Abort(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="abort"):
@@ -69,6 +89,7 @@ class EndReason(enum.StrEnum):
 
     STOP = "stop"
     LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
     CANCELLED = "cancelled"
     CAPACITY = "capacity"
     FAILED = "failed"
@@ -86,6 +107,7 @@ class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What one slot gained in a step: text that may leave, tokens so far, and the end if it came.
 
     `tokens` counts all generated tokens of this request, also those whose text is still held back.
+    `prompt_tokens` is said by an engine that has counted them itself.
     """
 
     slot: SlotIndex
@@ -94,6 +116,7 @@ class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     tokens: int
     end: EndReason | None = None
     logprobs: list[TokenLogprob] | None = None
+    prompt_tokens: int | None = None
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,10 +132,12 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     special_tokens: list[int]
     logprobs: bool
     json_schema: bool
+    seed: bool = True
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):
-    """The first frame of a host: the model is loaded and one step has run."""
+    """The first frame of a host: the model is loaded and one step has run. `pid` 0 is an engine
+    without a process of ours."""
 
     pid: int
     capabilities: Capabilities
@@ -147,7 +172,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="sta
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="fault"):
     """Something went wrong in the host; with `request` set it concerns that one, whose Released
-    follows."""
+    follows. Of its codes, `unavailable` says that the request was never begun, `lost` that
+    whatever ran it is gone."""
 
     code: str
     detail: str
@@ -158,24 +184,14 @@ HostFrame = Ready | Step | Released | Stats | Fault
 
 # ── a turn ───────────────────────────────────────────────────────────────────────────────────────
 
-Role = Literal["system", "developer", "user", "assistant", "tool"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One message of a conversation, its text parts already joined."""
-
-    role: Role
-    content: str
-    name: str | None = None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One validated request for an answer. `max_tokens` None means the server's default, within the
     window.
 
-    `sampling.seed` is the seed of choice 0; choice i uses seed + i.
+    `sampling.seed` is the seed of choice 0; choice i uses seed + i. `tenant` is on whose behalf it
+    runs: turns of different tenants share nothing in an engine.
     """
 
     request: RequestId
@@ -185,6 +201,10 @@ class Turn:
     choices: int = 1
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    tenant: str | None = None
+    affinity: str = ""
+    """The same for turns that begin alike, such as those of a conversation; empty where nobody
+    knows better than the messages."""
 
 
 class CancelCause(enum.StrEnum):

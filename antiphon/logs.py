@@ -21,10 +21,20 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | kv_block_size_unexpected | engine host | the engine counts blocks otherwise than we do           |
 | engine_step_threw        | engine host | a step failed; innocent requests are run again          |
 | engine_close_threw       | engine host | the engine failed while it was let go                   |
+| engine_release_inferred  | engine host | a request is proved gone, though it never said so       |
+| engine_options_left_out  | engine host | this TensorRT-LLM doesn't know them; it runs without    |
+| kv_blocks_unknown        | engine host | the engine doesn't say how many; assumed: enough        |
+| engine_statistics_failed | engine host | TensorRT-LLM told no figures this time                  |
+| engine_shutdown_cut      | engine host | the library didn't end in time; its processes are ended |
+| engine_checked           | verifying   | one check of `antiphon engines verify` has ended        |
 | schema_checker_died      | engine host | the process that tries JSON schemas crashed on one      |
 | engine_ready             | engines     | a host reported Ready: slots, KV blocks, window         |
 | engine_lost              | engines     | a host died, fell silent or broke the protocol          |
 | engine_fault             | engines     | the host failed one request, or warns of itself         |
+| replica_up               | engine      | a replica of the upstream answers; it gets work         |
+| replica_down             | engine      | it is out of reach or not well: why; probed until it is |
+| upstream_failed          | engine      | one generation failed there: how; the client is told    |
+| prompt_cut               | engine      | a replica counted far fewer tokens than it was sent     |
 | news_undelivered         | engines     | a session's mailbox was full; its turn fails            |
 | lease_cancelled          | scheduling  | a cancelled request's slot is free: cause, time, waste  |
 | circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |

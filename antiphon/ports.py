@@ -84,6 +84,29 @@ class EngineLauncher(Protocol):
         """Start a host process; it reports Ready as its first frame. Raises HostStartFailed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStatistics:
+    """One replica of an engine that is elsewhere, at one moment. Counters are totals.
+
+    `state` is starting (it has not answered yet), up, down (out of reach, or says that it is not
+    well) or ejected (its circuit is open). `last_error` quotes no client.
+    """
+
+    name: str
+    state: str
+    in_flight: int
+    started: int
+    """Attempts that were sent to it."""
+    failed: int
+    moved: int
+    """Attempts that it got because another replica was the conversation's own."""
+    circuit: str
+    last_error: str | None
+    last_error_age_s: float | None
+    engine: str | None
+    """What it says it is, where it says so."""
+
+
 class ChatTokenizer(Protocol):
     """The model's own chat template and vocabulary."""
 

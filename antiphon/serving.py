@@ -20,6 +20,7 @@ from antiphon.actors.engines.status import EngineStatus
 from antiphon.app import Listeners, Server
 from antiphon.database import claim, opener
 from antiphon.engine.models import PreparedModel
+from antiphon.engine.upstream import UpstreamModel
 from antiphon.errors import SettingsError
 from antiphon.exposure import check_exposure
 from antiphon.http.server import open_listener
@@ -58,7 +59,7 @@ def listening(settings: Settings) -> Iterator[Listeners]:
 
 def serve(
     settings: Settings,
-    model: PreparedModel,
+    model: PreparedModel | UpstreamModel,
     reread: Callable[[], Settings],
     *,
     reload_first: Callable[[], bool] = lambda: False,
@@ -81,7 +82,7 @@ def serve(
 
 async def _serve(
     live: LiveSettings,
-    model: PreparedModel,
+    model: PreparedModel | UpstreamModel,
     listeners: Listeners,
     reload_first: Callable[[], bool],
 ) -> Outcome:

@@ -15,6 +15,8 @@ import msgspec
 
 from antiphon.errors import SettingsError
 from antiphon.fault_plan import FaultPlan
+from antiphon.trt_settings import TrtSettings, check_trt
+from antiphon.upstream_settings import UpstreamSettings, check_upstream
 
 _PREFIX = "ANTIPHON_"
 
@@ -22,6 +24,9 @@ _PREFIX = "ANTIPHON_"
 class EngineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The engine host of the one model. 0 means "let the host choose" where it says so."""
 
+    kind: Literal["openvino", "tensorrt-llm", "upstream"] = "openvino"
+    """OpenVINO runs on any CPU; TensorRT-LLM needs an NVIDIA GPU and the extra `trt`; `upstream`
+    is somebody else's OpenAI-compatible server."""
     slots: int = 32
     """Generations at once; measured on two cores, tokens/s stop rising there."""
     threads: int = 0
@@ -151,6 +156,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What goes wrong on purpose (`antiphon.faults`): for tests of the server, never for
     production."""
     engine: EngineSettings = EngineSettings()
+    upstream: UpstreamSettings = UpstreamSettings()
+    trt: TrtSettings = TrtSettings()
     queue: QueueSettings = QueueSettings()
     generation: GenerationSettings = GenerationSettings()
     http: HttpSettings = HttpSettings()
@@ -265,7 +272,8 @@ def _named(error: msgspec.ValidationError) -> SettingsError:
     """msgspec ends its message with "- at `$.engine.slots`"; an unknown field is named in the
     message itself."""
     problem, _, place = str(error).partition(" - at `")
-    key = place.rstrip("`").removeprefix("$").removeprefix(".")
+    # An entry of a list is named as the list: a variable has no place for it.
+    key = place.rstrip("`").removeprefix("$").removeprefix(".").partition("[")[0]
     if "unknown field" in problem:
         unknown = problem.rpartition("unknown field ")[2].strip("`")
         return SettingsError(f"{key}.{unknown}".removeprefix("."), "unknown setting")
@@ -300,6 +308,9 @@ def check_settings(settings: Settings) -> None:
     if settings.engine.step_tokens < settings.engine.slots:
         # Each running stream takes one token of a step, so some would wait for ever.
         raise SettingsError("engine.step_tokens", "must be at least engine.slots")
+    check_trt(settings.trt)
+    if settings.engine.kind == "upstream":
+        check_upstream(settings.upstream)
     if settings.queue.max_tokens < settings.generation.default_max_tokens:
         raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
     if settings.shutdown.drain_s >= settings.shutdown.budget_s:
@@ -353,6 +364,7 @@ _SHORTEST_TOKEN = 16
 _MAY_BE_ZERO = frozenset(
     {
         "engine.threads",
+        "upstream.window",
         "retention.claims_days",
         "retention.events_days",
         "retention.responses_days",

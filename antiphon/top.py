@@ -100,8 +100,9 @@ def _header(sample: Sample, lost: str | None) -> Iterator[Line]:
     readiness = sample.readiness
     if lost is not None:
         yield (Span(lost, "red"),)
-    elif readiness.status == "ready" and not readiness.reasons:
-        yield (title, Span("ready", "green"))
+    elif readiness.status == "ready":
+        yield (title, Span("ready", "yellow" if readiness.reasons else "green"))
+        yield from ((Span(f"  {reason}", "yellow"),) for reason in readiness.reasons)
     else:
         yield (title, Span("NOT READY", "red"))
         yield from ((Span(f"  {reason}", "red"),) for reason in readiness.reasons)

@@ -13,11 +13,11 @@ from typing import IO
 
 import msgspec
 
-from antiphon.app import host_config
 from antiphon.engine.chat import load_chat_tokenizer
 from antiphon.engine.config import encode_config
 from antiphon.engine.models import PreparedModel
 from antiphon.events import Message
+from antiphon.hosts import host_config
 from antiphon.ports import ChatTokenizer
 from antiphon.settings import Settings
 from antiphon.testing.process import ServerProcess

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 _FINAL = {"completed", "incomplete", "cancelled", "failed"}
 
@@ -29,7 +29,7 @@ class Note:
         return "given up" if self.given_up else self.status or "unknown"
 
 
-def judge(client: httpx.Client, notes: list[Note]) -> list[str]:
+def judge(client: httpx2.Client, notes: list[Note]) -> list[str]:
     """What is not true of the notes. Reads every conversation and every response."""
     problems = []
     users: dict[str, Counter[str]] = {}
@@ -72,7 +72,7 @@ def _text(item: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in item["content"])
 
 
-def _all(client: httpx.Client, path: str) -> list[dict[str, Any]]:
+def _all(client: httpx2.Client, path: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     after: dict[str, str] = {}
     while True:

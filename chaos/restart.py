@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 
 from antiphon.testing.databases import PrivatePostgres, private_postgres
@@ -107,7 +107,7 @@ def _run(database: _Database, kills: int, dice: random.Random) -> Report:
                 report.problems.append(f"{thread.name} hangs")
         time.sleep(_SETTLE_S)
         report.notes = [note for talker in talkers for note in talker.notes]
-        with httpx.Client(base_url=server.base_url, timeout=30) as client:
+        with httpx2.Client(base_url=server.base_url, timeout=30) as client:
             report.problems += judge(client, report.notes)
     return report
 
@@ -150,7 +150,7 @@ def _outage(
         _lead(talkers, server)
         time.sleep(dice.uniform(*_LIFE_S))
         before = _mib(server)
-        postgres.kill()
+        postgres.stop("immediate")  # as a crash looks from outside; SIGKILL leaves memory behind
         if not _turns(server, 503):
             report.problems.append("ready without a database")
         time.sleep(dice.uniform(*_OUTAGE_S))

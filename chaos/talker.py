@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-import httpx
+import httpx2
 
 from chaos.notes import Note
 
@@ -41,7 +41,7 @@ class Talker:
 
     def _begin(self) -> str | None:
         while not self._finished.is_set():
-            with contextlib.suppress(httpx.HTTPError, TypeError, KeyError, ValueError):
+            with contextlib.suppress(httpx2.HTTPError, TypeError, KeyError, ValueError):
                 id: str = self._post("/conversations", {})["id"]
                 return id
             time.sleep(_WAIT_S)
@@ -66,13 +66,13 @@ class Talker:
                 note.given_up = True
                 return
             note.attempts += 1
-            with contextlib.suppress(httpx.HTTPError, TypeError):
+            with contextlib.suppress(httpx2.HTTPError, TypeError):
                 self._try(note, body, key, leaves=leaves)
             if note.status is None:
                 time.sleep(_WAIT_S)
 
     def _try(self, note: Note, body: dict[str, Any], key: str, *, leaves: bool) -> None:
-        with httpx.stream(
+        with httpx2.stream(
             "POST",
             f"{self.base_url}/responses",
             json={"model": "smollm2-135m-instruct", **body},
@@ -112,7 +112,7 @@ class Talker:
         note.response = response["id"]
         while response["status"] in {"queued", "in_progress"}:
             time.sleep(_WAIT_S)
-            reply = httpx.get(f"{self.base_url}/responses/{note.response}", timeout=30)
+            reply = httpx2.get(f"{self.base_url}/responses/{note.response}", timeout=30)
             if reply.status_code != 200:
                 return
             response = reply.json()
@@ -122,4 +122,4 @@ class Talker:
         note.status = response["status"]
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
-        return httpx.post(f"{self.base_url}{path}", json=body, timeout=30).json()
+        return httpx2.post(f"{self.base_url}{path}", json=body, timeout=30).json()

@@ -13,7 +13,10 @@ from antiphon import admin
 from antiphon.actors.accounts.keys import hash_secret
 from antiphon.cli import main
 from antiphon.errors import AdminError
+from antiphon.ids import new_conversation_id
+from antiphon.records import Conversation
 from antiphon.settings import Settings
+from antiphon.testing.specimens import an_item
 
 
 @pytest.fixture(autouse=True)
@@ -175,3 +178,25 @@ def test_a_span_of_time_has_a_unit(text, seconds):
 def test_what_is_no_span_is_refused(text):
     with pytest.raises(AdminError):
         admin.seconds(text)
+
+
+def test_a_training_export_has_what_its_users_allow(tmp_path):
+    secret = run("keys", "create", "--user", "alice").stdout.strip()
+    _, user = find_key(tmp_path, secret)
+    settings = msgspec.structs.replace(Settings(), data_dir=tmp_path / "data")
+
+    async def talk(store):
+        await store.create_conversation(
+            Conversation(id=new_conversation_id(), user=user.id, created_ms=1, updated_ms=1),
+            [an_item("Hi"), an_item("Hello!", role="assistant")],
+        )
+
+    admin.with_store(settings, talk)
+    allowed = run("db", "export", "--training", str(tmp_path / "yes.jsonl")).stdout
+    run("users", "training", "alice", "off")
+    refused = run("db", "export", "--training", str(tmp_path / "no.jsonl")).stdout
+
+    assert allowed.startswith("1 conversations")
+    assert json.loads((tmp_path / "yes.jsonl").read_text())["messages"][1]["role"] == "assistant"
+    assert refused.startswith("0 conversations")
+    assert (tmp_path / "no.jsonl").read_bytes() == b""

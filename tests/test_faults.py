@@ -13,17 +13,17 @@ import trio
 from structlog.testing import capture_logs
 
 from antiphon import faults
-from antiphon.app import host_config
 from antiphon.engine.models import PreparedModel
 from antiphon.errors import InjectedFault, SettingsError
 from antiphon.fault_plan import Action, Fault, FaultPlan, Site
+from antiphon.hosts import host_config
 from antiphon.ids import ModelName
 from antiphon.ports import SamplingDefaults
 from antiphon.settings import load_settings
 
 PACKAGE = Path(faults.__file__).parent
-IN_HOSTS = {"engine/host.py", "engine/runtime.py", "engine/channel.py"}
-"""What runs in a process without an event loop, which may be blocked."""
+IN_HOSTS = {"engine/host.py", "engine/runtime.py", "engine/channel.py", "engine_trt/host.py"}
+"""What runs in an engine host, which may be blocked."""
 
 
 def calls() -> list[tuple[str, str, Site]]:

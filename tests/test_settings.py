@@ -21,6 +21,8 @@ def _other(name, default):
     match default:
         case bool():
             return not default
+        case float() if name == "kv_fraction":
+            return 0.5
         case int() | float():
             # Down, since some bounds only limit upwards; up where the default is the least.
             return default + 1 if default < 2 or name in {"max_tokens", "budget_s"} else default - 1
@@ -32,7 +34,12 @@ def _other(name, default):
                 "log_level": "debug",
                 "log_format": "json",
                 "kv_precision": "f16",
+                "prompts": "messages",
+                "extras": "on",
                 "durability": "full",
+                "kind": "tensorrt-llm",
+                "kv_cache_dtype": "fp8",
+                "guided_decoding": "off",
                 "ops_token": "a-secret-of-24-letters-or",
                 "faults": "seed=7 host.step=raise@0.01",
             }.get(name, "another")
@@ -277,3 +284,59 @@ def test_an_operator_token_of_the_wrong_type_is_not_shown(tmp_path):
 
     assert refusal.key == "ops_token"
     assert "1234567890123456789" not in str(refusal)
+
+
+UPSTREAM = {
+    "ANTIPHON_ENGINE_KIND": "upstream",
+    "ANTIPHON_UPSTREAM_URLS": "http://10.0.0.1:8000/v1, https://b.example/v1/,",
+    "ANTIPHON_UPSTREAM_MODEL": "m",
+}
+
+
+def test_replicas_are_a_list_or_a_text_with_commas(tmp_path):
+    text = '[upstream]\nurls = ["http://10.0.0.1:8000/v1", "https://b.example/v1"]\n'
+
+    replicas = load_settings(None, UPSTREAM).upstream.replicas
+
+    assert replicas == ("http://10.0.0.1:8000/v1", "https://b.example/v1")
+    assert load_settings(_toml(tmp_path, text), {}).upstream.replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"URLS": ""}, "urls"),
+        ({"URLS": "10.0.0.1:8000"}, "urls"),
+        ({"URLS": "ftp://a/v1"}, "urls"),
+        ({"URLS": "http://a:x/v1"}, "urls"),
+        ({"URLS": "http://me:secret@a/v1"}, "urls"),
+        ({"MODEL": " "}, "model"),
+        ({"PROMPTS": "tokens"}, "prompts"),
+        ({"BALANCE": "0.5"}, "balance"),
+        ({"API_KEY": "a\nb"}, "api_key"),
+    ],
+)
+def test_an_upstream_that_could_not_work_is_refused(changes, key):
+    changed = {f"ANTIPHON_UPSTREAM_{name}": value for name, value in changes.items()}
+
+    refusal = _refused(UPSTREAM | changed)
+
+    assert refusal.key == f"upstream.{key}"
+    assert "secret" not in str(refusal)
+
+
+def test_an_upstream_is_not_looked_at_by_another_engine():
+    load_settings(None, {"ANTIPHON_UPSTREAM_URLS": "nonsense"})
+
+
+def test_the_upstreams_key_is_never_shown():
+    settings = load_settings(None, UPSTREAM | {"ANTIPHON_UPSTREAM_API_KEY": "sk-secret"})
+
+    assert settings.upstream.api_key == "sk-secret"
+    assert "sk-secret" not in repr(settings)
+
+
+def test_no_engine_gets_more_than_all_of_a_gpus_memory():
+    refusal = _refused({"ANTIPHON_TRT_KV_FRACTION": "1.5"})
+
+    assert refusal.key == "trt.kv_fraction"

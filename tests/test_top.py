@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 import structlog
@@ -439,7 +439,7 @@ async def test_the_pages_of_the_operations_app_are_understood(reasons):
     sources = ScriptedSources(reasons, circuits=[a_breaker("open", retry_after_s=2.0)])
     app = make_ops_app(sources, HttpSettings, registry, telemetry, no_commands())
     async with serving(app, HttpSettings()) as server:
-        url = httpx.URL(server.url)
+        url = httpx2.URL(server.url)
         seen = await trio.to_thread.run_sync(fetch, (url.host, url.port))
 
     assert seen.readiness.reasons == tuple(reasons)

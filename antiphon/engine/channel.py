@@ -35,6 +35,16 @@ class HostChannel:
         self._commands: list[HostCommand] = []
         self._backlog = bytearray()
 
+    @property
+    def descriptor(self) -> int:
+        """For an event loop to watch."""
+        return self._descriptor
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What waits for the server to read; `flush` goes on with it."""
+        return len(self._backlog)
+
     def receive(self, timeout_s: float, also: Sequence[int] = ()) -> list[HostCommand]:
         """Commands that came; waits up to `timeout_s` when there are none, or until one of the
         descriptors `also` is readable. Raises ServerGone, HostProtocolError."""

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from antiphon.trt_settings import TrtSettings
+
 KvPrecision = Literal["u8", "f16"]
 
 
@@ -16,6 +18,7 @@ class EngineKind(enum.StrEnum):
     """Which engine the host process loads."""
 
     OPENVINO = "openvino"
+    TENSORRT_LLM = "tensorrt-llm"
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +27,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `threads` 0 is all cores. `window` is prompt plus answer in tokens: the prepared folder no
     longer says it.
     `stop_token_ids` end an answer unless `ignore_eos`; none of their text ever leaves.
+    `trt` is only TensorRT-LLM's.
     `faults` is a plan for tests of the server (`antiphon.faults`).
     """
 
@@ -37,6 +41,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kv_precision: KvPrecision = "u8"
     step_tokens: int = 128
     prefix_cache: bool = True
+    trt: TrtSettings = TrtSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     faults: str | None = None
 

@@ -57,11 +57,13 @@ class Failed:
 @dataclass(slots=True)
 class StepResult:
     """What one step did. `freed` lists requests of which the engine holds nothing any more: slot
-    and KV are back. A failed request is in `failed` only."""
+    and KV are back. A failed request is in `failed` only. `duration_s` is set where an engine
+    steps by itself: what the host could measure is only how long it took to hear of it."""
 
     gained: list[Gained] = field(default_factory=list)
     freed: list[EngineRequest] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
+    duration_s: float | None = None
 
 
 class StepEngine(Protocol):

@@ -38,20 +38,23 @@ EngineFactory = Callable[[HostConfig], StepEngine]
 
 def main(make_engine: EngineFactory | None = None) -> None:
     """The command line of a host; `make_engine` overrules the configured kind."""
+    connection, config = read_command_line()
+    factory = make_engine or _factory(config.engine)
+    sys.exit(serve(connection, config, factory))
+
+
+def read_command_line() -> tuple[socket.socket, HostConfig]:
+    """What a launcher gave this process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--config", type=decode_config, required=True)
     arguments = parser.parse_args()
-    config: HostConfig = arguments.config
-    factory = make_engine or _factory(config.engine)
-    sys.exit(serve(socket.socket(fileno=arguments.fd), config, factory))
+    return socket.socket(fileno=arguments.fd), arguments.config
 
 
 def serve(connection: socket.socket, config: HostConfig, make_engine: EngineFactory) -> int:
     """Run a host over this connection; the exit status of its process."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _log_to_stderr(config.log_level)
+    settle_in(config)
     channel = HostChannel(connection)
     try:
         with faults.from_setting(config.faults):
@@ -61,16 +64,28 @@ def serve(connection: socket.socket, config: HostConfig, make_engine: EngineFact
         return 0
 
 
+def settle_in(config: HostConfig) -> None:
+    """What every host process does first."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _log_to_stderr(config.log_level)
+
+
+def say_not_started(channel: HostChannel, error: HostStartFailed) -> int:
+    """Tell the server why; the exit status of the process."""
+    log.error("host_start_failed", reason=error.reason)
+    channel.send([Fault(code="start_failed", detail=error.reason)])
+    channel.flush(_START_FAULT_S)
+    return EXIT_START_FAILED
+
+
 def _serve(channel: HostChannel, config: HostConfig, make_engine: EngineFactory) -> int:
     faults.maybe(Site.HOST_START)
     try:
         engine = make_engine(config)
         vocabulary = Vocabulary(Tokenizer.from_file(str(config.model_dir / "tokenizer.json")))
     except HostStartFailed as error:
-        log.error("host_start_failed", reason=error.reason)
-        channel.send([Fault(code="start_failed", detail=error.reason)])
-        channel.flush(_START_FAULT_S)
-        return EXIT_START_FAILED
+        return say_not_started(channel, error)
     # What was loaded stays: the collector need not look at it again in the middle of a step.
     gc.collect()
     gc.freeze()
@@ -91,6 +106,8 @@ def _factory(kind: EngineKind) -> EngineFactory:
             from antiphon.engine.openvino.engine import OpenVinoEngine
 
             return OpenVinoEngine
+        case EngineKind.TENSORRT_LLM:
+            raise HostStartFailed("TensorRT-LLM has a host of its own, antiphon.engine_trt.host")
 
 
 def _log_to_stderr(level: str) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import IO
 
 import structlog
@@ -33,11 +34,19 @@ _OBITUARY_S = 1.0
 
 
 class HostLauncher:
-    """Starts hosts of one configuration: an EngineLauncher. `module` is what the child runs."""
+    """Starts hosts of one configuration: an EngineLauncher. `module` is what the child runs, and
+    `environment` is added to what it inherits."""
 
-    def __init__(self, config: HostConfig, *, module: str = "antiphon.engine.host") -> None:
+    def __init__(
+        self,
+        config: HostConfig,
+        *,
+        module: str = "antiphon.engine.host",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._config = config
         self._module = module
+        self._environment = environment or {}
 
     async def launch(self) -> "HostLink":
         """Start a host process; it reports Ready as its first frame. Raises HostStartFailed."""
@@ -45,7 +54,7 @@ class HostLauncher:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
-            process, stderr = start_host(self._module, self._config, theirs)
+            process, stderr = start_host(self._module, self._config, theirs, self._environment)
         except OSError as error:
             ours.close()
             raise HostStartFailed(f"cannot start {sys.executable}: {error.strerror}") from error
@@ -146,7 +155,10 @@ class HostLink:
 
 
 def start_host(
-    module: str, config: HostConfig, connection: socket.socket
+    module: str,
+    config: HostConfig,
+    connection: socket.socket,
+    environment: Mapping[str, str],
 ) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
     """The process, which inherits `connection`, and its stderr. Raises OSError."""
     # Not trio.lowlevel.open_process: that forks in a worker thread, and the host asks the kernel to
@@ -164,7 +176,8 @@ def start_host(
         # Its own session: Ctrl-C goes to the whole terminal group, and stopping is ours to order.
         start_new_session=True,
         # All it needs to know is in its configuration; the server's secrets are none of it.
-        env={key: value for key, value in os.environ.items() if not key.startswith("ANTIPHON_")},
+        env={key: value for key, value in os.environ.items() if not key.startswith("ANTIPHON_")}
+        | dict(environment),
     )
     assert process.stderr is not None
     return process, process.stderr

@@ -68,11 +68,15 @@ class HostRuntime:
         self._next_heartbeat = time.monotonic()
 
     def run(self) -> None:
-        """Serve until Halt. Raises ServerGone, HostProtocolError, EngineBroken; of the latter two
-        the server has been told."""
+        """Serve until Halt. Raises as `turn` does."""
+        while self.turn():
+            pass
+
+    def turn(self) -> bool:
+        """Commands, a step, frames; False after Halt. Raises ServerGone, HostProtocolError,
+        EngineBroken; of the latter two the server has been told."""
         try:
-            while self._turn():
-                pass
+            return self._turn()
         except HostProtocolError as error:
             self._last_words(Fault(code="protocol", detail=error.problem))
             raise
@@ -141,7 +145,9 @@ class HostRuntime:
             raise EngineBroken("a fault plan says so")
         before = time.perf_counter()
         result = self._engine.step()
-        duration_s = time.perf_counter() - before
+        duration_s = result.duration_s
+        if duration_s is None:
+            duration_s = time.perf_counter() - before
         self._steps += 1
         self._frames.append(
             Step(number=self._steps, duration_s=duration_s, texts=self._texts(result))

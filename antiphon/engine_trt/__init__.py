@@ -1,0 +1,1 @@
+"""The TensorRT-LLM engine: the only room that imports `tensorrt_llm`."""

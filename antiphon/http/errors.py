@@ -166,6 +166,10 @@ def describe_error(error: BaseException) -> ErrorReply:
             return _invalid(400, message, param="response_format", code="invalid_schema")
         case GenerationFailed(code="invalid_sampling", detail=detail):
             return _invalid(400, f"Invalid sampling parameters: {detail}", code="invalid_sampling")
+        case GenerationFailed(code="invalid_request", detail=detail):
+            return _invalid(400, f"The model's server refuses this request: {detail}")
+        case GenerationFailed(code="context_length", detail=detail):
+            return _invalid(400, detail, param="messages", code="context_length_exceeded")
         case GenerationFailed(code="capacity"):
             message = "The engine ran out of memory for this request."
             return _interrupted(503, message, "engine_capacity")
@@ -223,7 +227,7 @@ def _without_store(retry_after_s: float, *, refused: bool) -> ErrorReply:
 
 def _storage_full() -> ErrorReply:
     """507 and not 503: a retry doesn't help, and load balancers must not take the server for one
-    that is down, since reading and deleting still work."""
+    that is down, since what is stored can be read."""
     return _interrupted(507, "The server has no space left to store this.", "storage_full")
 
 

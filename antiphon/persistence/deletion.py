@@ -116,10 +116,10 @@ _UNDONE = statement(
     """SELECT conversation_id, created_ms, home, first_position, last_position FROM responses
         WHERE id = $1 AND owner = $2 AND completed_ms IS NULL FOR UPDATE""",
 )
-_CANCELLED = statement(
+_UNANSWERED = statement(
     "responses.for_replacement",
     """SELECT home, first_position, last_position, completed_ms FROM responses
-        WHERE id = $1 AND status = 'cancelled' FOR UPDATE""",
+        WHERE id = $1 AND status IN ('cancelled', 'failed') FOR UPDATE""",
 )
 _UNRESERVE = statement("usage.unreserve", "DELETE FROM usage_entries WHERE response_id = $1")
 
@@ -214,10 +214,10 @@ async def withdraw(tx: Transaction, id: ResponseId, owner: NodeId) -> bool:
     return True
 
 
-async def cancelled(tx: Transaction, id: ResponseId) -> bool:
-    """A turn whose client was gone before its end, and which is sent again now: but for the bill,
-    as if it had never been. False when it is no such turn."""
-    row = await tx.fetchrow(_CANCELLED, id)
+async def unanswered(tx: Transaction, id: ResponseId) -> bool:
+    """A turn whose client was gone before its end, or that was interrupted, and that is sent again
+    now: but for the bill, as if it had never been. False when it is no such turn."""
+    row = await tx.fetchrow(_UNANSWERED, id)
     if row is None:
         return False
     *place, completed_ms = row

@@ -145,8 +145,8 @@ class PostgresDatabase:
 
     async def tidy(self, *, deleted: bool = True) -> None:
         """Deleted rows can't be read any more; their bytes stay in the data files until VACUUM,
-        which autovacuum runs, and in the server's WAL and backups for as long as those are
-        kept."""
+        which autovacuum runs, has freed their room and it was used again, and in the server's WAL
+        and backups for as long as those are kept."""
 
     async def health(self) -> list[str]:
         """Nothing that a client may see: constraints are kept by the server, and its own checks

@@ -81,7 +81,7 @@ async def export_database(database: Database, target: Path) -> dict[str, int]:
 
     async def write(tx: Transaction) -> Counter[str]:
         try:
-            with _created(target) as file:
+            with created(target) as file:
                 return await _write(tx, file)
         except OSError as error:
             raise StoreFailed(f"{target}: {error.strerror}") from error
@@ -89,7 +89,8 @@ async def export_database(database: Database, target: Path) -> dict[str, int]:
     return dict(await database.read(write))
 
 
-def _created(target: Path) -> BinaryIO:
+def created(target: Path) -> BinaryIO:
+    """A new file for its owner alone. Raises OSError."""
     return os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 

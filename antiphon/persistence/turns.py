@@ -124,7 +124,7 @@ async def accept(tx: Transaction, turn: NewTurn) -> Accepted | Repeated:
     while (repeated := await _repeated(tx, turn)) is not None:
         # An SDK asks again when it got no answer. What was cancelled then was cancelled because
         # its client had gone, and half an answer is not what that came back for.
-        if not (turn.is_retry and await deletion.cancelled(tx, repeated)):
+        if not (turn.is_retry and await deletion.unanswered(tx, repeated)):
             return Repeated(response=repeated)
     home: str = response.id
     first = 0

@@ -12,13 +12,13 @@ from antiphon.actors.responses.reaper import Reaper
 from antiphon.actors.responses.recorder import Recorder
 from antiphon.actors.responses.run import RunTools
 from antiphon.ids import LOCAL_USER, ItemId, NodeId, ResponseId
-from antiphon.narration import Ended, ResponseEvent, TextAdded, Watcher
+from antiphon.narration import Ended, ResponseEvent, TextAdded, Watcher, decode_events
 from antiphon.ports import NewAnswer
 from antiphon.records import Item, Response, ResponseKind, ResponseStatus
 from antiphon.supervision.spec import ChildSpec, Restart
 from antiphon.testing.contents import NoContents
 from antiphon.testing.rig import MODEL, Rig, a_turn, running_rig
-from antiphon.testing.scripted import ScriptedLauncher
+from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink
 from antiphon.testing.turn_store import TurnStore
 
 NODE = NodeId("node_here")
@@ -80,6 +80,33 @@ async def read_response(watcher: Watcher) -> list[ResponseEvent]:
     events: list[ResponseEvent] = []
     while more := await watcher.next_events():
         events += more
+    return events
+
+
+def slowly(*, words: int = 12, step_s: float = 0.5) -> ScriptedLauncher:
+    """An engine that says `w0 `, `w1 ` and so on, a word a step."""
+    return ScriptedLauncher(
+        make=lambda: ScriptedLink(
+            answer=lambda _: [f"w{number} " for number in range(words)], step_s=step_s
+        )
+    )
+
+
+async def some_text(watcher: Watcher) -> list[ResponseEvent]:
+    """Its events up to the first text."""
+    events: list[ResponseEvent] = []
+    while not any(isinstance(event, TextAdded) for event in events):
+        events += await watcher.next_events()
+    return events
+
+
+def stored_events(store: TurnStore, id: str) -> list[ResponseEvent]:
+    """The log as it is stored: without a gap or an overlap."""
+    batches = store.rows[ResponseId(id)].batches
+    events: list[ResponseEvent] = []
+    for first in sorted(batches):
+        assert first == len(events), "a gap or an overlap"
+        events += decode_events(batches[first].body)
     return events
 
 

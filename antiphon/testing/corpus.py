@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 
 from antiphon.testing.markers import Marker
 
@@ -36,13 +36,13 @@ class Corpus:
         return [*own, *self.others]
 
 
-def answered(reply: httpx.Response) -> Any:
+def answered(reply: httpx2.Response) -> Any:
     """The body of an answer that must be a success."""
     assert reply.status_code == 200, (reply.request.method, reply.request.url, reply.text)
     return reply.json()
 
 
-def upload(person: httpx.Client, marker: Marker, content: bytes = b"") -> str:
+def upload(person: httpx2.Client, marker: Marker, content: bytes = b"") -> str:
     """A file with the marker in its name and its content."""
     form = {
         "file": (
@@ -116,7 +116,7 @@ def request_for(marker: Marker, **fields: Any) -> dict[str, Any]:
     }
 
 
-def converse(person: httpx.Client, marker: Marker, file: str) -> tuple[str, list[str], list[str]]:
+def converse(person: httpx2.Client, marker: Marker, file: str) -> tuple[str, list[str], list[str]]:
     """A conversation, its items and its responses."""
     m, key = marker.said, {"idempotency-key": marker.word}
     title = {"title": m, "metadata": {marker.word: m}}
@@ -137,7 +137,7 @@ def converse(person: httpx.Client, marker: Marker, file: str) -> tuple[str, list
     return conversation, [item["id"] for item in page["data"]], [whole, streamed]
 
 
-def respond_streamed(person: httpx.Client, body: dict[str, Any]) -> str:
+def respond_streamed(person: httpx2.Client, body: dict[str, Any]) -> str:
     """The id of a response that was read to its end."""
     with person.stream("POST", "/responses", json=body | {"stream": True}) as reply:
         text = "".join(reply.iter_text())
@@ -146,7 +146,7 @@ def respond_streamed(person: httpx.Client, body: dict[str, Any]) -> str:
     return text.partition('"id":"')[2].partition('"')[0]
 
 
-def chat(person: httpx.Client, marker: Marker, *, stream: bool = False) -> str:
+def chat(person: httpx2.Client, marker: Marker, *, stream: bool = False) -> str:
     """The id of a stored chat completion."""
     m = marker.said
     body = {
@@ -176,7 +176,7 @@ def chat(person: httpx.Client, marker: Marker, *, stream: bool = False) -> str:
     return str(reply.json()["id"])
 
 
-def speak_everywhere(person: httpx.Client, marker: Marker) -> Corpus:
+def speak_everywhere(person: httpx2.Client, marker: Marker) -> Corpus:
     """Everything above, and more than one of what may refer to each other."""
     file = upload(person, marker)
     conversation, items, responses = converse(person, marker, file)
@@ -198,7 +198,7 @@ def speak_everywhere(person: httpx.Client, marker: Marker) -> Corpus:
     )
 
 
-def mumble(person: httpx.Client, marker: Marker) -> Iterable[int]:
+def mumble(person: httpx2.Client, marker: Marker) -> Iterable[int]:
     """The marker in everything that is refused, or forgotten at once; the statuses."""
     m, word = marker.said, marker.word
     forgotten = {"store": False, "metadata": {}}

@@ -15,7 +15,7 @@ _WIDE = str.maketrans("0123456789abcdef", "абвгдежзиклмнопр")
 class Marker:
     """A word and the same word beyond ASCII."""
 
-    word: str = field(default_factory=lambda: f"mark{secrets.token_hex(8)}")
+    word: str = field(default_factory=lambda: f"mark{secrets.token_hex(5)}")
 
     @property
     def wide(self) -> str:

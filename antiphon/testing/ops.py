@@ -10,6 +10,7 @@ from antiphon.http.ops.app import SlotView
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.ids import ActorPath, RequestId, SlotIndex
 from antiphon.live_settings import Change
+from antiphon.ports import ReplicaStatistics
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import LastExit, MailboxStatistics, Node
 
@@ -68,11 +69,16 @@ class ScriptedSources:
     """OpsSources of one slot, one child, one breaker and a calm loop, unless a test says more."""
 
     reasons: list[str] = field(default_factory=list)
+    worries: list[str] = field(default_factory=list)
     root: Node = field(default_factory=lambda: a_node("root", a_worker("root/<pool>")))
     circuits: list[BreakerStatistics] = field(default_factory=lambda: [a_breaker()])
+    fleet: list[ReplicaStatistics] = field(default_factory=list)
 
     def not_ready(self) -> Sequence[str]:
         return self.reasons
+
+    def concerns(self) -> Sequence[str]:
+        return self.worries
 
     def slots(self) -> Sequence[SlotView]:
         request_id = RequestId("req_1")
@@ -97,6 +103,9 @@ class ScriptedSources:
 
     def breakers(self) -> Sequence[BreakerStatistics]:
         return self.circuits
+
+    def replicas(self) -> Sequence[ReplicaStatistics]:
+        return self.fleet
 
 
 class NoOperator:

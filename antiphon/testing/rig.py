@@ -111,6 +111,7 @@ async def running_rig(
     start_timeout_s: float = 10.0,
     telemetry: Telemetry | None = None,
     tokenizer: ChatTokenizer | None = None,
+    sends_messages: bool = False,
 ) -> AsyncIterator[Rig]:
     """Start the core, wait until it is ready, and stop it in order afterwards."""
     launcher = launcher or ScriptedLauncher()
@@ -135,6 +136,7 @@ async def running_rig(
         start_timeout_s=start_timeout_s,
         stop_grace_s=3.0,
         scheduler_mailbox=64,
+        sends_messages=sends_messages,
         rng=random.Random(0),  # of the back-off's jitter: the same run every time
     )
     shards = [

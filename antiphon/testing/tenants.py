@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 
 from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.models import models_folder
@@ -30,10 +30,10 @@ class GuardedServer:
     tables: Callable[[], dict[str, bytes]]
     """Every row of every table, by table."""
 
-    def person(self, *options: str) -> httpx.Client:
+    def person(self, *options: str) -> httpx2.Client:
         """Somebody with a new key, made by the command."""
         secret = antiphon("keys", "create", *options, **self.environment).strip()
-        return httpx.Client(
+        return httpx2.Client(
             base_url=self.process.base_url,
             headers={"authorization": f"Bearer {secret}"},
             timeout=_TIMEOUT_S,

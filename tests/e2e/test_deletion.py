@@ -6,13 +6,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import pytest
 
 from antiphon.testing.corpus import (
     answered,
     chat,
     converse,
+    items_of,
     mumble,
     request_for,
     respond_streamed,
@@ -31,8 +32,8 @@ def marker() -> Marker:
     return Marker()
 
 
-@pytest.fixture
-def person(guarded: GuardedServer) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def person(guarded: GuardedServer) -> Iterator[httpx2.Client]:
     """A user without any word of theirs in their name."""
     with guarded.person("--user", f"person {Marker().word}") as client:
         yield client
@@ -54,7 +55,7 @@ def tables_with(guarded: GuardedServer, marker: Marker) -> set[str]:
 
 
 def test_a_deleted_conversation_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     file = upload(person, marker)
     id, items, responses = converse(person, marker, file)
@@ -88,7 +89,7 @@ def test_a_deleted_conversation_leaves_no_trace(
 
 
 def test_a_deleted_response_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     conversation = answered(person.post("/conversations", json={}))["id"]
     other = Marker()
@@ -114,7 +115,7 @@ def test_a_deleted_response_leaves_no_trace(
 
 
 def test_a_deleted_item_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     file = upload(person, marker)
     id = answered(person.post("/conversations", json={}))["id"]
@@ -135,7 +136,7 @@ def test_a_deleted_item_leaves_no_trace(
 
 
 def test_the_words_of_a_deleted_answer_leave_its_events_too(
-    guarded: GuardedServer, person: httpx.Client
+    guarded: GuardedServer, person: httpx2.Client
 ):
     id = answered(person.post("/conversations", json={}))["id"]
     marker = Marker()
@@ -165,7 +166,7 @@ def test_the_words_of_a_deleted_answer_leave_its_events_too(
 
 
 def test_a_deleted_file_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     content = marker.said.encode() * 50_000
     files = [upload(person, marker, content) for _ in range(2)]
@@ -180,7 +181,7 @@ def test_a_deleted_file_leaves_no_trace(
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_deleted_stored_chat_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker, stream: bool
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker, stream: bool
 ):
     id = chat(person, marker, stream=stream)
     assert tables_with(guarded, marker) >= {"item_bodies", "responses"}
@@ -191,7 +192,7 @@ def test_a_deleted_stored_chat_leaves_no_trace(
 
 
 def test_what_was_refused_or_not_to_be_kept_leaves_no_trace(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     statuses = list(mumble(person, marker))
 
@@ -200,45 +201,52 @@ def test_what_was_refused_or_not_to_be_kept_leaves_no_trace(
     assert traces(guarded, marker) == {}
 
 
-@pytest.mark.parametrize("by_operator", [False, True], ids=["by themselves", "by an operator"])
-def test_an_erased_user_leaves_no_trace(guarded: GuardedServer, marker: Marker, by_operator: bool):
-    named = ("--user", marker.said, "--tenant", f"tenant {marker.word}", "--name", marker.said)
-    boss = guarded.person(
-        "--user", "boss", "--tenant", f"tenant {marker.word}", "--scope", "operator"
-    )
-    with guarded.person(*named) as erased, boss:
-        corpus = speak_everywhere(erased, marker)
-        list(mumble(erased, marker))
-        user = answered(erased.get("/users/me"))["id"]
+def test_an_erased_user_leaves_no_trace(guarded: GuardedServer, marker: Marker):
+    with guarded.person("--user", marker.said, "--name", marker.said) as person:
+        corpus = speak_everywhere(person, marker)
+        list(mumble(person, marker))
+        user = answered(person.get("/users/me"))["id"]
         assert tables_with(guarded, marker) >= {"users", "api_keys", "files", "conversations"}
 
-        if by_operator:
-            receipt = answered(boss.delete(f"/users/{user}"))["receipt"]
-        else:
-            receipt = answered(erased.delete("/users/me"))["receipt"]
-        boss_id = answered(boss.get("/users/me"))["id"]
+        receipt = answered(person.delete("/users/me"))["receipt"]
+
+    assert traces(guarded, marker) == {}
+    rows = receipt["rows"]
+    assert (rows["users"], rows["api_keys"], rows["conversations"]) == (1, 1, 2)
+    assert (rows["responses"], rows["files"], len(receipt["contents"])) == (5, 2, 2)
+    tables = guarded.tables()
+    assert b"".join(tables.values()).count(user.encode()) == 1, "whom the receipt is about"
+    rest = b"".join(data for name, data in tables.items() if "usage_entries" not in name)
+    assert not [id for id in corpus.ids if id.encode() in rest]
+
+
+def test_a_user_whom_an_operator_erases_leaves_no_trace(guarded: GuardedServer, marker: Marker):
+    tenant = ("--tenant", f"tenant {marker.word}")
+    boss = guarded.person("--user", "boss", *tenant, "--scope", "operator")
+    with boss, guarded.person("--user", marker.said, *tenant) as person:
+        user = answered(person.get("/users/me"))["id"]
+        chat(person, marker)
+        file = upload(person, marker)
+        answered(person.post("/conversations", json={"items": items_of(marker, file)}))
+        assert marker.found_in(person.get("/users/me/export").content)
+        assert boss.get(f"/users/{user}/export").content == person.get("/users/me/export").content
+
+        rows = answered(boss.delete(f"/users/{user}"))["receipt"]["rows"]
         answered(boss.delete("/users/me"))
 
-        assert traces(guarded, marker) == {}
-        rows = receipt["rows"]
-        assert (rows["users"], rows["api_keys"], rows["conversations"]) == (1, 1, 2)
-        assert (rows["responses"], rows["files"]) == (5, 2)
-        assert sorted(receipt["contents"]) == sorted(set(receipt["contents"]))
-        memory = b"".join(guarded.tables().values())
-        assert memory.count(user.encode()) == 1, "the receipt names whom it is about"
-        assert boss_id
-        gone = [corpus.conversation_id, corpus.file_id, corpus.item_id]
-        assert not [id for id in gone if id.encode() in memory]
+    assert traces(guarded, marker) == {}
+    assert (rows["users"], rows["api_keys"], rows["conversations"]) == (1, 1, 1)
+    assert (rows["items"], rows["files"], rows["responses"]) == (14, 1, 1)
 
 
-def running(person: httpx.Client, marker: Marker, **fields: object) -> str:
+def running(person: httpx2.Client, marker: Marker, **fields: object) -> str:
     """A response that goes on until somebody ends it."""
     body = ENDLESS | {"instructions": marker.said, "background": True} | fields
     return str(answered(person.post("/responses", json=body))["id"])
 
 
 def test_what_a_turn_runs_in_is_not_deleted_under_it(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     id = answered(person.post("/conversations", json={"title": marker.said}))["id"]
     response = running(person, marker, conversation=id)
@@ -268,7 +276,7 @@ def test_a_user_is_erased_also_while_an_answer_runs_and_is_watched(
                     text += piece
                     if "output_text.delta" in text:
                         begun.set()
-            except httpx.RemoteProtocolError:
+            except httpx2.RemoteProtocolError:
                 return f"{text}\ncut"
         return text
 
@@ -292,7 +300,7 @@ def test_a_user_is_erased_also_while_an_answer_runs_and_is_watched(
 
 
 def test_a_download_that_has_begun_ends_whole_and_the_file_is_gone(
-    guarded: GuardedServer, person: httpx.Client, marker: Marker
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     content = marker.said.encode() * 200_000
     file = upload(person, marker, content)

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -36,7 +36,7 @@ def target(hostile_server: ServerProcess) -> Iterator[ServerProcess]:
 
 
 def post(server: ServerProcess, body: bytes) -> tuple[int, dict[str, Any]]:
-    reply = httpx.post(
+    reply = httpx2.post(
         f"{server.base_url}/chat/completions",
         content=body,
         headers={"content-type": "application/json"},

@@ -2,7 +2,7 @@
 
 import threading
 
-import httpx
+import httpx2
 import pytest
 import structlog
 import trio
@@ -18,6 +18,7 @@ from antiphon.errors import (
 from antiphon.events import CancelCause, Delta, TokenLogprob
 from antiphon.http.app import make_api_app
 from antiphon.http.openai.parse import parse_chat
+from antiphon.ids import LOCAL_TENANT
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import MODEL
@@ -26,13 +27,13 @@ from antiphon.testing.http import chat_body, serving
 MESSAGES = [{"role": "user", "content": "hi"}]
 
 
-async def post(server, **fields) -> httpx.Response:
+async def post(server, **fields) -> httpx2.Response:
     return await post_bytes(server, chat_body(**fields))
 
 
-async def post_bytes(server, body, **headers) -> httpx.Response:
+async def post_bytes(server, body, **headers) -> httpx2.Response:
     headers = {"content-type": "application/json"} | headers
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         return await client.post("/v1/chat/completions", content=body, headers=headers)
 
 
@@ -65,8 +66,15 @@ async def test_the_fields_of_a_request_reach_the_turn(server, chat):
     assert [(message.role, message.content) for message in turn.messages] == [("user", "hi")]
 
 
+async def test_a_turn_runs_for_the_callers_tenant(server, chat):
+    chat.text = ["x"]
+    await post(server)
+
+    assert chat.turns[0].turn.tenant == LOCAL_TENANT
+
+
 async def test_logprobs_are_in_whole_answers(server, chat):
-    async with httpx.AsyncClient(base_url=server.url) as client, trio.open_nursery() as nursery:
+    async with httpx2.AsyncClient(base_url=server.url) as client, trio.open_nursery() as nursery:
         answers = []
 
         async def ask():
@@ -113,7 +121,7 @@ async def test_every_answer_carries_the_request_id_and_openais_headers(server, c
     [("my-id.7_x", True), ("a" * 128, True), ("a" * 129, False), ("a b", False), ("", False)],
 )
 async def test_a_clients_request_id_is_taken_when_it_is_plain(server, given, is_taken):
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         answer = await client.get("/v1/models", headers={"x-request-id": given})
 
     assert (answer.headers["x-request-id"] == given) is is_taken
@@ -270,7 +278,7 @@ async def test_a_compressed_body_is_refused(server):
     ],
 )
 async def test_unknown_things_are_refused_in_the_envelope(server, method, path, status, code):
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         answer = await client.request(method, server.url + path)
 
     assert answer.status_code == status
@@ -297,7 +305,7 @@ async def test_a_large_body_is_checked_where_no_stream_waits_for_it(
 
 
 async def test_options_and_head_are_answered_without_a_body(server):
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         options = await client.options("/v1/chat/completions")
         head = await client.head("/v1/models")
 
@@ -335,6 +343,6 @@ async def test_every_request_is_counted_under_its_route(server, chat, telemetry)
     assert counted == [("/v1/chat/completions", "POST", 200), ("unmatched", "GET", 404)]
 
 
-async def _get(server, path) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=server.url) as client:
+async def _get(server, path) -> httpx2.Response:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         return await client.get(path)

@@ -4,7 +4,7 @@ an error in another shape than OpenAI's."""
 import json
 from contextlib import AsyncExitStack
 
-import httpx
+import httpx2
 import pytest
 import structlog
 import trio
@@ -251,7 +251,7 @@ async def test_a_hostile_body_is_an_error_of_bounded_size(server, body):
 @pytest.mark.parametrize("stream", [True, False])
 async def test_any_unicode_goes_in_and_comes_out_unchanged(server, chat, content, stream):
     chat.text = [content]
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         body = chat_body(messages=[{"role": "user", "content": content}], stream=stream)
         answer = await client.post(
             "/v1/chat/completions", content=body, headers={"content-type": "application/json"}

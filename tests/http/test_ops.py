@@ -1,6 +1,6 @@
 """The operations pages and the metrics behind them."""
 
-import httpx
+import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -8,6 +8,7 @@ from antiphon.events import CancelCause
 from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.ids import ModelName
+from antiphon.ports import ReplicaStatistics
 from antiphon.settings import HttpSettings
 from antiphon.testing.http import serving
 from antiphon.testing.ops import ScriptedSources, a_breaker, no_commands
@@ -35,7 +36,7 @@ async def get(sources, registry, metrics):
     app = make_ops_app(sources, HttpSettings, registry, metrics, no_commands())
     async with (
         serving(app, HttpSettings()) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx2.AsyncClient(base_url=server.url) as client,
     ):
         yield client.get
 
@@ -54,6 +55,57 @@ async def test_ready_is_503_with_the_reasons_and_200_without(get, sources):
 
     assert answer.status_code == 503
     assert answer.json() == {"status": "not_ready", "reasons": ["engine is starting"]}
+
+
+def a_replica(name, state="up", **fields):
+    return ReplicaStatistics(
+        **{
+            "name": name,
+            "state": state,
+            "in_flight": 2,
+            "started": 9,
+            "failed": 1,
+            "moved": 3,
+            "circuit": "closed",
+            "last_error": None,
+            "last_error_age_s": None,
+            "engine": "vllm",
+            **fields,
+        }
+    )
+
+
+async def test_replicas_are_shown_where_there_are_some(get, sources, metrics):
+    assert (await get("/ops/replicas")).json() == []
+    assert "Replicas" not in (await get("/ops")).text
+    down = {"last_error": "<connection refused>", "last_error_age_s": 4.0}
+    sources.fleet = [a_replica("10.0.0.1:8000"), a_replica("10.0.0.2:8000", "down", **down)]
+    metrics.watch_replicas(MODEL, sources.replicas)
+
+    shown = (await get("/ops/replicas")).json()
+    page = (await get("/ops")).text
+    counted = (await get("/metrics")).text
+
+    assert [(replica["name"], replica["state"]) for replica in shown] == [
+        ("10.0.0.1:8000", "up"),
+        ("10.0.0.2:8000", "down"),
+    ]
+    assert (await get("/ops/tree")).json()["runtime"]["replicas"] == shown
+    assert "&lt;connection refused&gt;, 4" in page
+    assert 'antiphon_replica_up{model_name="m",replica="10.0.0.1:8000"} 1.0' in counted
+    assert 'antiphon_replica_up{model_name="m",replica="10.0.0.2:8000"} 0.0' in counted
+    assert 'antiphon_replica_moves_total{model_name="m",replica="10.0.0.1:8000"} 3.0' in counted
+    sources.fleet = sources.fleet[:1]
+    assert "10.0.0.2" not in (await get("/metrics")).text
+
+
+async def test_a_worry_is_told_to_whoever_asks_for_readiness_and_sends_nobody_away(get, sources):
+    sources.worries = ["store: no space left"]
+
+    answer = await get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ready", "reasons": ["store: no space left"]}
 
 
 async def test_slots_and_tree_are_json(get):

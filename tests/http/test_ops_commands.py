@@ -1,6 +1,6 @@
 """Operator commands over HTTP, against a tree that a test writes."""
 
-import httpx
+import httpx2
 import pytest
 import structlog.testing
 import trio
@@ -102,7 +102,7 @@ async def site(nursery):
 
 
 async def post(server, name, *, path=A, headers=AUTH, **options):
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         options = options or {"json": {"path": path}}
         return await client.post(f"/ops/{name}", headers=headers, **options)
 
@@ -275,7 +275,7 @@ async def test_a_command_whose_sender_left_is_in_the_log_too(site, nursery):
 
 
 async def test_commands_are_posted_and_nothing_else(site):
-    async with site.serving() as server, httpx.AsyncClient(base_url=server.url) as client:
+    async with site.serving() as server, httpx2.AsyncClient(base_url=server.url) as client:
         for name in NAMES:
             assert (await client.get(f"/ops/{name}", headers=AUTH)).status_code == 405
 
@@ -283,7 +283,7 @@ async def test_commands_are_posted_and_nothing_else(site):
 async def test_one_child_can_be_looked_at_without_a_token(site):
     async with (
         site.serving(token=None) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx2.AsyncClient(base_url=server.url) as client,
     ):
         worker = await client.get(f"/ops/tree/{A}")
         pool = await client.get("/ops/tree/root/pool:m")

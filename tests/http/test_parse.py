@@ -353,6 +353,31 @@ def test_a_deeply_nested_schema_is_refused():
         check_schema(body)
 
 
+@pytest.mark.parametrize("depth", [500, 900])
+def test_a_schema_that_is_deep_where_no_keyword_is_says_so_too(depth):
+    """What no check follows is followed when references are looked for."""
+    schema = {"type": "object"}
+    for _ in range(depth):
+        schema = {"made_up": schema}
+
+    body = parse(
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    ).body
+
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        check_schema(body)
+
+
+@pytest.mark.parametrize("depth", [500, *range(900, 1000, 10)])
+def test_a_nul_is_refused_however_deep_it_stands(depth):
+    text = '{"a":' * depth + '"\\u0000"' + "}" * depth
+
+    error = refusal(f'{{"model": "m", "messages": [], "audio": {text}}}'.encode())
+
+    assert "NUL" in str(error) or "nested too deeply" in str(error)
+    assert len(str(error)) < 500
+
+
 def test_what_may_name_a_person_is_logged_as_a_hash():
     facts = client_facts(parse(user="jane", prompt_cache_key="k").body)
 

@@ -4,7 +4,7 @@ import json
 import socket
 import struct
 
-import httpx
+import httpx2
 import pytest
 import structlog
 import trio
@@ -123,7 +123,7 @@ async def test_pipelined_requests_are_answered_in_order(server, chat):
 
 
 async def test_a_large_body_is_a_413_that_an_ordinary_client_can_read(server):
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         answer = await client.post(
             "/v1/chat/completions",
             content=b"x" * 20_000_000,
@@ -140,7 +140,7 @@ async def test_a_large_chunked_body_is_a_413_that_the_client_can_read(server):
         for _ in range(20):
             yield b"x" * 100_000
 
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         answer = await client.post(
             "/v1/chat/completions",
             content=pieces(),
@@ -245,5 +245,5 @@ async def test_limits_that_are_changed_count_for_what_comes_next(chat, telemetry
 
 
 async def _models(server) -> int:
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx2.AsyncClient(base_url=server.url) as client:
         return (await client.get("/v1/models")).status_code

@@ -15,10 +15,12 @@ def test_the_stores_state_is_read_when_somebody_looks(autojump_clock):
     before = registry.get_sample_value("antiphon_store_up")
     status.is_open()
     status.running = 3
+    status.full = True
 
     assert before == 0
     assert registry.get_sample_value("antiphon_store_up") == 1
     assert registry.get_sample_value("antiphon_store_units_running") == 3
+    assert registry.get_sample_value("antiphon_store_full") == 1
     assert registry.get_sample_value("antiphon_store_circuit_state") == 0
 
 

@@ -22,10 +22,11 @@ from antiphon.records import (
     Page,
     Repeated,
     ResponseError,
+    ResponseKind,
     ResponseStatus,
     TokenUsage,
 )
-from antiphon.testing.specimens import LEASE_MS, Writer, an_item, text_of
+from antiphon.testing.specimens import LEASE_MS, Writer, a_file, an_item, text_of
 
 NOBODY = new_user_id()
 
@@ -247,17 +248,16 @@ async def test_an_sdks_retry_is_the_turn_it_repeats_but_not_for_ever(
     await writer.accept(writer.turn("Hi", retry_fingerprint="abc", is_retry=True))
 
 
+@pytest.mark.parametrize("status", [ResponseStatus.CANCELLED, ResponseStatus.FAILED])
 @pytest.mark.parametrize("claimed", [False, True])
-async def test_an_sdks_retry_takes_the_place_of_a_try_that_its_disconnect_cancelled(
-    store: SqlStore, writer: Writer, claimed: bool
+async def test_an_sdks_retry_takes_the_place_of_a_try_that_was_cancelled_or_interrupted(
+    store: SqlStore, writer: Writer, claimed: bool, status: ResponseStatus
 ):
     conversation = await writer.conversation()
     by = {"claim": Claim(key="k", fingerprint="abc")} if claimed else {"retry_fingerprint": "abc"}
     first = writer.turn("Hi", conversation=conversation, **by)
     await writer.accept(first)
-    await store.finish_response(
-        writer.final(first.response.id, "half an", status=ResponseStatus.CANCELLED)
-    )
+    await store.finish_response(writer.final(first.response.id, "half an", status=status))
     if claimed:  # by hand, so that this is what it wants to see
         again = writer.turn("Hi", conversation=conversation, **by)
         assert await store.accept_turn(again) == Repeated(response=first.response.id)
@@ -386,6 +386,33 @@ async def test_a_clock_that_goes_back_changes_no_order(store: SqlStore, writer: 
 
     assert list(map(text_of, items)) == ["1", "one", "2", "two"]
     assert await store.conversation(writer.user, conversation) == before
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+async def test_pages_have_everything_once_also_after_the_clock_went_back(
+    store: SqlStore, writer: Writer, newest_first: bool
+):
+    writer.now_ms = 10**12
+    ids: dict[str, list[str]] = {"conversations": [], "responses": [], "files": []}
+    for step_ms in (0, 1_000, -500_000, 0, 2_000, -3_600_000):
+        writer.now_ms += step_ms
+        ids["conversations"].append(await writer.conversation())
+        ids["responses"].append(await writer.answered("Hi", "Hello"))
+        file = a_file(writer.user, created_ms=writer.now_ms)
+        await store.add_file(file)
+        ids["files"].append(file.id)
+
+    async def pages(name: str) -> list[str]:
+        found: list[str] = []
+        kind = {"kind": ResponseKind.RESPONSE} if name == "responses" else {}
+        page = Page(limit=1, newest_first=newest_first)
+        while records := await getattr(store, name)(writer.user, page, **kind):
+            found.append(records[0].id)
+            page = replace(page, after=records[0].id)
+        return found
+
+    for name, made in ids.items():
+        assert sorted(await pages(name)) == sorted(made)
 
 
 async def test_an_end_without_a_trace_is_fine(store: SqlStore, writer: Writer):

@@ -27,6 +27,7 @@ from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.reply import Reply
 from antiphon.errors import (
+    AntiphonError,
     EngineUnavailable,
     GenerationFailed,
     HostLost,
@@ -45,6 +46,10 @@ _REAP_S = 5.0
 """A killed process is reaped in milliseconds, unless the kernel is stuck in it."""
 
 _MOMENT_S = 0.001
+
+_UNAVAILABLE_S = 2.0
+"""What a client is advised to wait for an engine that took its request and could not begin it."""
+_ENDS = frozenset({EndReason.STOP, EndReason.LENGTH, EndReason.CONTENT_FILTER})
 
 
 @dataclass(slots=True, eq=False)
@@ -263,7 +268,7 @@ class EngineDriver:
             if live is None:
                 raise HostProtocolError(f"text for request {text.request}, which was not admitted")
             tokens[text.request] = text.tokens
-            live.over = live.over or text.end in (EndReason.STOP, EndReason.LENGTH)
+            live.over = live.over or text.end in _ENDS
             _tell(live.owner, text)
 
     def _on_released(self, released: Released) -> None:
@@ -273,10 +278,7 @@ class EngineDriver:
         self._status.tokens.pop(released.request, None)
         if not live.over:
             # Whatever the reason, nobody else will tell the owner that no more text comes.
-            error = GenerationFailed(
-                code=live.fault.code if live.fault else released.reason.value,
-                detail=live.fault.detail if live.fault else "the engine gave no reason",
-            )
+            error = _error(released, live.fault)
             _tell(live.owner, GenerationLost(request=released.request, error=error))
         self._scheduler.tell_system(SlotReleased(released=released, at=self._status.heard_at))
         self._hand_over_when_empty()
@@ -289,6 +291,19 @@ class EngineDriver:
         log.warning("engine_fault", code=fault.code, request=fault.request)
         if (live := self._live.get(fault.request)) is not None:
             live.fault = fault
+
+
+def _error(released: Released, fault: Fault | None) -> AntiphonError:
+    """Why a generation was released without an end."""
+    match fault:
+        case None:
+            return GenerationFailed(released.reason.value, "the engine gave no reason")
+        case Fault(code="unavailable"):
+            return EngineUnavailable(retry_after_s=_UNAVAILABLE_S)
+        case Fault(code="lost"):
+            return HostLost(fault.detail)
+        case _:
+            return GenerationFailed(fault.code, fault.detail)
 
 
 def _tell(owner: Ref[GenerationNews], news: GenerationNews) -> None:

@@ -39,9 +39,9 @@ class EngineStatus:
         return not self.ready and self.starts <= 1
 
     def host_ready(self, pid: int, capabilities: Capabilities, now: float) -> None:
-        """A new host, which has done nothing yet."""
+        """A new host, which has done nothing yet. Pid 0 is none: it is no process of ours."""
         self.capabilities = capabilities
-        self.pid = pid
+        self.pid = pid or None
         self.hosts += 1
         self.starts = 0
         self.steps = 0

@@ -130,7 +130,7 @@ class RunDirectory:
     async def _attached(self, new: NewAnswer, id: ResponseId) -> Watcher | None:
         """A reader of what was accepted before; None where nothing is left of that, or nothing
         that anybody came back for: it was refused in the end, or is being cancelled."""
-        if new.is_retry and self._watchers.get(id) == 0:
+        if new.is_retry and self._is_abandoned(id):
             await self._gone(id)
             return None
         owed = self.debts.get(id)
@@ -143,6 +143,11 @@ class RunDirectory:
             return await self.watch(new.response.user, id)
         except RecordNotFound:
             return None
+
+    def _is_abandoned(self, id: ResponseId) -> bool:
+        """Whether it runs here and is being cancelled, since its last reader left."""
+        live = self._live.get(id)
+        return live is not None and not live[0].response.background and not self._watchers[id]
 
     async def _gone(self, id: ResponseId) -> None:
         while id in self._live:
@@ -197,7 +202,7 @@ class RunDirectory:
 
         def leave(cause: CancelCause) -> None:
             self._watchers[id] -= 1
-            if self._watchers[id] <= 0 and not events.response.background:
+            if self._is_abandoned(id):
                 ref.tell_system(CancelRun(cause=cause))
 
         return LiveWatcher(events, leave)

@@ -13,12 +13,12 @@ from antiphon.actors.engines.driver import EngineDriver
 from antiphon.actors.engines.messages import DriverMessage
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.scheduling.messages import SchedulerMessage
-from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.scheduling.pool import CountPrompt, Pool
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
 from antiphon.errors import ActorStopped, AskTimeout, MailboxFull
 from antiphon.ports import ChatTokenizer, EngineLauncher, ModelCard, SamplingDefaults, Telemetry
-from antiphon.supervision.spec import Grace, Strategy, SupervisorSpec
+from antiphon.supervision.spec import ChildSpec, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 
 REAP_S = 2.0
@@ -60,6 +60,9 @@ class EnginePool:
         sampling_defaults: SamplingDefaults,
         start_timeout_s: float,
         stop_grace_s: float,
+        service: ChildSpec | None = None,
+        sends_messages: bool = False,
+        count_prompt: CountPrompt | None = None,
         scheduler_mailbox: int = _SCHEDULER_MAILBOX,
         rng: random.Random | None = None,
     ) -> None:
@@ -82,14 +85,18 @@ class EnginePool:
             tokenizer=tokenizer,
             sampling_defaults=sampling_defaults,
             default_max_tokens=lambda: limits().default_max_tokens,
+            sends_messages=sends_messages,
+            count_prompt=count_prompt,
         )
-        self.supervisor = self._supervisor(rng)
+        self.supervisor = self._supervisor(service, rng)
 
-    def _supervisor(self, rng: random.Random | None) -> Supervisor:
-        """Driver first: a scheduler's leases mean nothing once its driver has been restarted."""
+    def _supervisor(self, service: ChildSpec | None, rng: random.Random | None) -> Supervisor:
+        """Driver before scheduler, whose leases mean nothing once its driver has been restarted;
+        and before both the service that the driver's engine lives in, if it has one."""
         return Supervisor(
             SupervisorSpec(strategy=Strategy.REST_FOR_ONE, intensity=5, period_s=60.0),
             [
+                *([] if service is None else [service]),
                 actor_child(
                     "driver",
                     self._make_driver,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from antiphon.actors.engines.messages import GenerationNews, SlotReleased
 from antiphon.actors.ref import Ref
 from antiphon.actors.reply import Reply
-from antiphon.events import CancelCause, Sampling
+from antiphon.events import CancelCause, Message, Sampling
 from antiphon.ids import EngineRequest, RequestId
 
 
@@ -18,6 +18,9 @@ class Generation:
     max_tokens: int
     sampling: Sampling
     stop: tuple[str, ...]
+    salt: str | None = None
+    messages: tuple[Message, ...] = ()
+    affinity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

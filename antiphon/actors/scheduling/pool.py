@@ -2,7 +2,7 @@
 its status."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import trio
@@ -11,11 +11,15 @@ from antiphon.actors.breaker import Breaker
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.messages import SchedulerMessage
+from antiphon.events import Message
 from antiphon.ids import EngineRequest
 from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults
 
 _LONG_PROMPTS = 2
 """At once: each takes a core and, at the largest body, tens of megabytes."""
+
+
+CountPrompt = Callable[[Sequence[Message]], Awaitable[int | None]]
 
 
 def _engine_requests() -> Iterator[EngineRequest]:
@@ -35,6 +39,10 @@ class Pool:
     tokenizer: ChatTokenizer
     sampling_defaults: SamplingDefaults
     default_max_tokens: Callable[[], int]
+    sends_messages: bool = False
+    """Whether the engine is to have the messages beside the prompt's token ids."""
+    count_prompt: CountPrompt | None = None
+    """Asks somebody who knows better than a tokenizer that only estimates; None when nobody did."""
     requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)
     long_prompts: trio.CapacityLimiter = field(
         default_factory=lambda: trio.CapacityLimiter(_LONG_PROMPTS)

@@ -208,6 +208,9 @@ class Scheduler:
             max_tokens=generation.max_tokens,
             sampling=generation.sampling,
             stop=list(generation.stop),
+            salt=generation.salt,
+            messages=generation.messages,
+            affinity=generation.affinity,
         )
         self._telemetry.queue_left(self._model, lease.granted_at - ticket.queued_at)
         self._telemetry.prompt_admitted(self._model, ticket.prompt_tokens)

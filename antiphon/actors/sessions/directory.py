@@ -55,6 +55,8 @@ class Directory:
     async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
         """Raises ModelNotFound, InvalidRequest, ContextLengthExceeded."""
         pool = self._pool_of(model)
+        if pool.count_prompt is not None and (known := await pool.count_prompt(messages)):
+            return known
         capabilities = pool.status.capabilities
         window = pool.card.window if capabilities is None else capabilities.window
         prompt = await encode(pool.tokenizer, messages, window=window, threads=pool.long_prompts)

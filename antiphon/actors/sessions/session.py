@@ -213,6 +213,9 @@ class Session:
                     sampling, seed=(sampling.seed + choice) % (1 << _SEED_BITS)
                 ),
                 stop=self._turn.stop,
+                salt=self._turn.tenant,
+                messages=self._turn.messages if self._pool.sends_messages else (),
+                affinity=self._turn.affinity,
             )
             for choice in range(self._turn.choices)
         )

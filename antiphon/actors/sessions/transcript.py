@@ -37,6 +37,8 @@ class Transcript:
             return
         choice = self._choices[news.request]
         self._tokens[news.request] = news.tokens
+        if news.prompt_tokens is not None:
+            self._prompt_tokens = news.prompt_tokens
         if news.text:
             yield Delta(choice=choice, text=news.text, logprobs=tuple(news.logprobs or ()))
         if news.end is None:
@@ -46,6 +48,8 @@ class Transcript:
                 yield from self._end(news.request, FinishReason.STOP)
             case EndReason.LENGTH:
                 yield from self._end(news.request, FinishReason.LENGTH)
+            case EndReason.CONTENT_FILTER:
+                yield from self._end(news.request, FinishReason.CONTENT_FILTER)
             case EndReason.CAPACITY | EndReason.FAILED | EndReason.CANCELLED:
                 # The reason, if the engine gave one, comes with the slot's release.
                 return

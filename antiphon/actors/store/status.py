@@ -21,6 +21,7 @@ class StoreStatistics:
     done: int
     unavailable: int
     failed: int
+    full: bool
     breaker: BreakerStatistics
 
 
@@ -49,6 +50,8 @@ class StoreStatus:
     done: int = 0
     unavailable: int = 0
     failed: int = 0
+    full: bool = False
+    """Whether the last write failed for want of space."""
     breaker: Breaker = field(default_factory=lambda: Breaker("store", _BREAKER, judge=judge))
 
     def is_open(self) -> None:
@@ -70,6 +73,10 @@ class StoreStatus:
             return f"unavailable: it failed {circuit.failures_in_row} times in a row"
         return None
 
+    def concern(self) -> str | None:
+        """What an operator has to see to although work may come: reading goes on."""
+        return "no space left: what must be stored is refused" if self.full else None
+
     def statistics(self) -> StoreStatistics:
         return StoreStatistics(
             ready=self.ready,
@@ -79,5 +86,6 @@ class StoreStatus:
             done=self.done,
             unavailable=self.unavailable,
             failed=self.failed,
+            full=self.full,
             breaker=self.breaker.statistics(),
         )

@@ -16,7 +16,7 @@ from antiphon.actors.store.keeper import Keeper
 from antiphon.actors.store.messages import Do, StoreMessage
 from antiphon.actors.store.status import StoreStatus
 from antiphon.actors.store.watched import WatchedStore
-from antiphon.errors import RequestError, StoreFailed, StoreUnavailable
+from antiphon.errors import RequestError, StorageFull, StoreFailed, StoreUnavailable
 from antiphon.ports import Telemetry
 from antiphon.storage import OpenStore, Store
 
@@ -78,6 +78,7 @@ class StoreActor:
             value, error = await self._attempt(message, cast("Store", watched))
             if error is None:
                 message.reply.send(value)
+                self._status.full = self._status.full and not watched.wrote
             else:
                 outcome = self._note(error, watched)
                 message.reply.fail(error)
@@ -109,6 +110,7 @@ class StoreActor:
                 return "unavailable"
             case StoreFailed():
                 self._status.failed += 1
+                self._status.full = self._status.full or isinstance(error, StorageFull)
                 log.error("store_failed", operation=watched.operation, reason=error.reason)
                 return "failed"
             case RequestError():

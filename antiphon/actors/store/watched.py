@@ -5,6 +5,9 @@ from typing import Any
 
 from antiphon.storage import READS, Store
 
+_PERHAPS = frozenset({"expire", "orphans", "renew_leases"})
+"""Writes that mostly find nothing to write, and so prove nothing."""
+
 
 class WatchedStore:
     """Passes everything on."""
@@ -15,6 +18,11 @@ class WatchedStore:
         self._store = store
         self.kind = "read"
         self.operation: str | None = None
+
+    @property
+    def wrote(self) -> bool:
+        """Whether a success says that the database can be written to."""
+        return self.kind == "write" and self.operation not in _PERHAPS
 
     def __getattr__(self, name: str) -> Any:
         self.operation = name

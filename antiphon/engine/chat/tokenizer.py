@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 
 from antiphon.engine.chat.plain_text import AddedTokens
 from antiphon.engine.chat.template import ChatTemplate
-from antiphon.engine.models.prepared import read_manifest
+from antiphon.engine.models.hub_files import read_chat_template, read_facts
+from antiphon.engine.models.prepared import Facts, read_manifest
 from antiphon.errors import InvalidRequest, ModelUnsupported
 from antiphon.events import Message
 
@@ -51,6 +52,10 @@ class ModelTokenizer:
             ids += [piece] if isinstance(piece, int) else _encode(self._plain, piece)
         return ids
 
+    def count_text(self, text: str) -> int:
+        """Tokens of plain text."""
+        return len(_encode(self._plain, text))
+
     def render_chat(self, messages: Sequence[Message]) -> str:
         """The prompt as text, for people. Raises InvalidRequest."""
         return self._template.render(messages)
@@ -58,19 +63,30 @@ class ModelTokenizer:
 
 def load_chat_tokenizer(folder: Path) -> ModelTokenizer:
     """The chat tokenizer of a prepared model folder. Raises ModelUnsupported."""
-    # The library's thread pool would only warn about forks; it splits batches, and ours are of one.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     manifest = read_manifest(folder)
     if manifest is None:
         raise ModelUnsupported(str(folder), "it is not a prepared model folder")
-    names = {"bos_token": manifest.facts.bos_token, "eos_token": manifest.facts.eos_token}
+    source = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    return _load(manifest.name, folder, source, manifest.facts)
+
+
+def load_hub_tokenizer(folder: Path) -> ModelTokenizer:
+    """The chat tokenizer of a checkpoint folder as published: no weights are looked at. Raises
+    ModelUnsupported."""
+    name = str(folder)
+    return _load(name, folder, read_chat_template(name, folder), read_facts(name, folder))
+
+
+def _load(model: str, folder: Path, source: str, facts: Facts) -> ModelTokenizer:
+    # The library's thread pool would only warn about forks; it splits batches, and ours are of one.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    names = {"bos_token": facts.bos_token, "eos_token": facts.eos_token}
     try:
-        source = (folder / "chat_template.jinja").read_text(encoding="utf-8")
         special_tokens = {name: text for name, text in names.items() if text is not None}
         template = ChatTemplate(source, special_tokens=special_tokens)
         vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except jinja2.TemplateSyntaxError as error:
-        raise ModelUnsupported(manifest.name, f"its chat template is malformed: {error}") from error
+        raise ModelUnsupported(model, f"its chat template is malformed: {error}") from error
     # Published files may cut or pad to what some training run used.
     vocabulary.no_truncation()
     vocabulary.no_padding()

@@ -25,6 +25,7 @@ _EXPECTED = re.compile(r"^Expected `(?P<expected>[^`]*)`(?:, got `(?P<actual>[^`
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BAD_CHARACTER = re.compile("[\x00\ud800-\udfff]")
 _NAMED = re.compile(r"`(?P<field>[^`]*)`$")
+_LONGEST_PATH = 200
 _INVALID_VALUE = re.compile(r"^Invalid (?:enum )?value (?P<value>.*)$", re.DOTALL)
 
 
@@ -38,7 +39,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[T], allowed: dict[str
     except msgspec.DecodeError as error:
         raise _of_malformed(body, error) from None
     except RecursionError:
-        raise InvalidRequest("The JSON of the request body is nested too deeply.") from None
+        raise _too_deep() from None
     if rb"\u0000" in body:  # the only spelling of NUL that JSON has
         _refuse_characters(body)
     return value
@@ -94,15 +95,21 @@ def _refuse_characters(body: bytes) -> None:
     both. Raises InvalidRequest if there is one."""
     try:
         found = _find_bad_string(json.loads(body), "")
-    except (ValueError, RecursionError):
+    except ValueError:
         return
+    except RecursionError:
+        raise _too_deep() from None
     if found is not None:
-        path, what = found
+        path, what = found[0][:_LONGEST_PATH], found[1]
         raise InvalidRequest(
             f"Invalid '{path}': the string contains {what}, which is not allowed.",
             path,
             "invalid_string",
         )
+
+
+def _too_deep() -> InvalidRequest:
+    return InvalidRequest("The JSON of the request body is nested too deeply.")
 
 
 def _find_bad_string(value: Any, path: str) -> tuple[str, str] | None:

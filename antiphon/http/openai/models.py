@@ -43,17 +43,22 @@ class ModelRoutes:
         )
 
     async def list_all(self) -> TrioResponse:
-        return _respond(ModelListBody(data=[_body(card) for card in self.chat.models()]))
+        return _respond(ModelListBody(data=[self._body(card) for card in self.chat.models()]))
 
     async def get(self, model: str) -> TrioResponse:
         for card in self.chat.models():
             if card.name == model:
-                return _respond(_body(card))
+                return _respond(self._body(card))
         raise ModelNotFound(model)
 
-
-def _body(card: ModelCard) -> ModelBody:
-    return ModelBody(id=card.name, created=card.created, owned_by=card.owned_by)
+    def _body(self, card: ModelCard) -> ModelBody:
+        capabilities = self.chat.capabilities(card.name)
+        return ModelBody(
+            id=card.name,
+            created=card.created,
+            owned_by=card.owned_by,
+            max_model_len=card.window if capabilities is None else capabilities.window,
+        )
 
 
 def _respond(body: ModelBody | ModelListBody) -> TrioResponse:

@@ -19,7 +19,7 @@ from antiphon.http.openai.schema import (
     JsonObjectFormat,
     JsonSchemaFormat,
 )
-from antiphon.ids import ModelName, RequestId
+from antiphon.ids import ModelName, RequestId, TenantId
 from antiphon.ports import SamplingDefaults
 
 N = TypeVar("N", int, float)
@@ -37,6 +37,7 @@ def make_turn(
     request_id: RequestId,
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
+    tenant: TenantId | None = None,
 ) -> Turn:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
@@ -53,6 +54,8 @@ def make_turn(
         max_tokens=(
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         ),
+        tenant=tenant,
+        affinity=body.prompt_cache_key or "",
     )
 
 
@@ -93,12 +96,13 @@ def _schema_problem(schema: dict[str, Any]) -> str | None:
         return f"it is larger than {_MAX_SCHEMA_BYTES} bytes"
     try:
         validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+        remote = _remote_reference(schema)
     except jsonschema.SchemaError as error:
         place = "/".join(str(step) for step in error.absolute_path)
         return f"{error.message[:200]} (at {place or 'its root'})"
     except RecursionError:
         return "it is nested too deeply"
-    if (remote := _remote_reference(schema)) is not None:
+    if remote is not None:
         return f"the reference {remote[:100]!r} leads out of the schema"
     return None
 
@@ -139,6 +143,8 @@ def fingerprint(model: ModelName, capabilities: Capabilities | None) -> str:
 def _refuse_beyond(capabilities: Capabilities, body: ChatCompletionRequest) -> None:
     if body.logprobs and not capabilities.logprobs:
         raise unsupported_value("logprobs", True, "false")
+    if body.seed is not None and not capabilities.seed:
+        raise unsupported_value("seed", body.seed, "none")
     is_json = isinstance(body.response_format, JsonObjectFormat | JsonSchemaFormat)
     if is_json and not capabilities.json_schema:
         raise unsupported_value("response_format", "json", "{'type': 'text'}")

@@ -54,6 +54,8 @@ class ModelBody(msgspec.Struct, kw_only=True):
     object: str = "model"
     created: int
     owned_by: str
+    max_model_len: int
+    """vLLM's word for the window: what a server in front of this one has to know."""
 
 
 class ModelListBody(msgspec.Struct, kw_only=True):

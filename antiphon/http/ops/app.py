@@ -20,7 +20,7 @@ from antiphon.http.boundary import BoundedApp
 from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
 from antiphon.http.ops.page import render_page
 from antiphon.ids import ActorPath, RequestId, SlotIndex
-from antiphon.ports import Telemetry
+from antiphon.ports import ReplicaStatistics, Telemetry
 from antiphon.settings import HttpSettings
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node, node_at
@@ -43,6 +43,9 @@ class OpsSources(Protocol):
     def not_ready(self) -> Sequence[str]:
         """Why the server should get no traffic now; empty when it should."""
 
+    def concerns(self) -> Sequence[str]:
+        """What an operator has to see to although traffic may come."""
+
     def slots(self) -> Sequence[SlotView]: ...
 
     def tree(self) -> Node: ...
@@ -50,6 +53,9 @@ class OpsSources(Protocol):
     def runtime(self) -> RuntimeStatistics: ...
 
     def breakers(self) -> Sequence[BreakerStatistics]: ...
+
+    def replicas(self) -> Sequence[ReplicaStatistics]:
+        """Those of an engine that is elsewhere; none where it is here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,7 @@ class RuntimeView:
     loop: RuntimeStatistics
     slots: tuple[SlotView, ...]
     breakers: tuple[BreakerStatistics, ...]
+    replicas: tuple[ReplicaStatistics, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,7 @@ class _OpsRoutes:
             "/ops": self.page,
             "/ops/runtime": self.runtime,
             "/ops/breakers": self.breakers,
+            "/ops/replicas": self.replicas,
             "/ops/tree": self.tree,
             "/ops/slots": self.slots,
             "/ops/version": self.version,
@@ -94,11 +102,12 @@ class _OpsRoutes:
         return _json({"status": "ok"})
 
     async def ready(self) -> TrioResponse:
-        """503 with the reasons while traffic should go elsewhere."""
+        """503 with the reasons while traffic should go elsewhere; reasons to worry come with
+        200."""
         reasons = list(self.sources.not_ready())
         if reasons:
             return _json({"status": "not_ready", "reasons": reasons}, status=503)
-        return _json({"status": "ready", "reasons": []})
+        return _json({"status": "ready", "reasons": list(self.sources.concerns())})
 
     async def metrics(self) -> TrioResponse:
         """Prometheus text or OpenMetrics, as the scraper accepts."""
@@ -112,6 +121,7 @@ class _OpsRoutes:
             self.sources.slots(),
             self.sources.runtime(),
             self.sources.breakers(),
+            self.sources.replicas(),
             not_ready=self.sources.not_ready(),
             version=__version__,
         )
@@ -125,6 +135,9 @@ class _OpsRoutes:
     async def breakers(self) -> TrioResponse:
         return _json([*self.sources.breakers()])
 
+    async def replicas(self) -> TrioResponse:
+        return _json([*self.sources.replicas()])
+
     async def tree(self) -> TrioResponse:
         """Everything that is known of the server, at one moment."""
         root = self.sources.tree()
@@ -132,6 +145,7 @@ class _OpsRoutes:
             loop=self.sources.runtime(),
             slots=tuple(self.sources.slots()),
             breakers=tuple(self.sources.breakers()),
+            replicas=tuple(self.sources.replicas()),
         )
         shared = {field.name: getattr(root, field.name) for field in fields(root)}
         return _json(RootNode(**shared, runtime=runtime))

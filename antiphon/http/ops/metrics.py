@@ -5,7 +5,7 @@ bounded set of values.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
@@ -15,7 +15,9 @@ from prometheus_client.process_collector import ProcessCollector
 from antiphon.actors.breaker import BreakerStatistics, Circuit
 from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
+from antiphon.http.ops.replicas import ReplicaCollector
 from antiphon.ids import ModelName
+from antiphon.ports import ReplicaStatistics
 
 _PREFIX = "antiphon"
 _FIRST_TOKEN_BUCKETS = (
@@ -218,6 +220,12 @@ class PrometheusTelemetry:
         """Show the state of a model's circuit breaker as it is when somebody looks."""
         self._circuit.labels(model).set_function(lambda: _CIRCUITS[read().circuit])
 
+    def watch_replicas(
+        self, model: ModelName, read: Callable[[], Sequence[ReplicaStatistics]]
+    ) -> None:
+        """Show the replicas of a model's upstream as they are when somebody looks."""
+        self._registry.register(ReplicaCollector(model, read))
+
     def engine_restarted(self, model: ModelName) -> None:
         self._restarts.labels(model).inc()
 
@@ -232,6 +240,12 @@ class PrometheusTelemetry:
         """Show the store's state as it is when somebody looks."""
         up = Gauge(f"{_PREFIX}_store_up", "Whether the database is open", registry=self._registry)
         up.set_function(lambda: float(read().ready))
+        full = Gauge(
+            f"{_PREFIX}_store_full",
+            "Whether the last write failed for want of space",
+            registry=self._registry,
+        )
+        full.set_function(lambda: float(read().full))
         running = Gauge(
             f"{_PREFIX}_store_units_running", "Units of work under way", registry=self._registry
         )

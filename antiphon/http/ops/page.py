@@ -9,6 +9,7 @@ import jinja2
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.http.ops.outline import format_age, rows
 from antiphon.ids import RequestId, SlotIndex
+from antiphon.ports import ReplicaStatistics
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node
 
@@ -42,6 +43,7 @@ def render_page(
     slots: Sequence[Slot],
     runtime: RuntimeStatistics,
     breakers: Sequence[BreakerStatistics],
+    replicas: Sequence[ReplicaStatistics],
     *,
     not_ready: Sequence[str],
     version: str,
@@ -55,5 +57,6 @@ def render_page(
         slots=list(slots),
         runtime=runtime,
         breakers=list(breakers),
+        replicas=list(replicas),
         age=format_age,
     )

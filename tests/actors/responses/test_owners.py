@@ -9,36 +9,23 @@ from antiphon.actors.watchman import Watchman
 from antiphon.errors import Draining
 from antiphon.events import CancelCause
 from antiphon.ids import LOCAL_USER, ConversationId, NodeId, ResponseId
-from antiphon.narration import Ended, ResponseEvent, TextAdded, Watcher
+from antiphon.narration import Ended
 from antiphon.records import Claim, ResponseStatus
 from antiphon.supervision.spec import ChildSpec, Forever
 from antiphon.testing.answers import (
     AnswerRig,
     read_response,
     running_answers,
+    slowly,
+    some_text,
     status_of,
     text_of,
 )
-from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink
 from antiphon.testing.turn_store import TurnStore
 
 ELSEWHERE = NodeId("node_elsewhere")
 ID = ResponseId("resp_1")
 CONVERSATION = ConversationId("conv_1")
-
-
-def slowly() -> ScriptedLauncher:
-    def make() -> ScriptedLink:
-        return ScriptedLink(answer=lambda _: [f"w{n} " for n in range(12)], step_s=0.5)
-
-    return ScriptedLauncher(make=make)
-
-
-async def some_text(watcher: Watcher) -> list[ResponseEvent]:
-    events: list[ResponseEvent] = []
-    while not any(isinstance(event, TextAdded) for event in events):
-        events += await watcher.next_events()
-    return events
 
 
 def take(answers: AnswerRig) -> None:

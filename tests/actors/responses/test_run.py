@@ -23,47 +23,21 @@ from antiphon.narration import (
     Queued,
     ResponseEvent,
     Started,
-    TextAdded,
-    Watcher,
     decode_events,
 )
 from antiphon.records import Claim, ResponseStatus
 from antiphon.testing.answers import (
-    AnswerRig,
     read_response,
     running_answers,
+    slowly,
+    some_text,
     status_of,
+    stored_events,
     text_of,
 )
-from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink
 from antiphon.testing.turn_store import Row
 
 DOWN = StoreUnavailable("down")
-
-
-def slow_link() -> ScriptedLink:
-    """Twelve words, half a second each."""
-    return ScriptedLink(answer=lambda _: [f"w{number} " for number in range(12)], step_s=0.5)
-
-
-def slowly() -> ScriptedLauncher:
-    return ScriptedLauncher(make=slow_link)
-
-
-def stored_events(answers: AnswerRig, id: str) -> list[ResponseEvent]:
-    batches = answers.store.rows[ResponseId(id)].batches
-    events: list[ResponseEvent] = []
-    for first in sorted(batches):
-        assert first == len(events), "a gap or an overlap"
-        events += decode_events(batches[first].body)
-    return events
-
-
-async def some_text(watcher: Watcher) -> list[ResponseEvent]:
-    events: list[ResponseEvent] = []
-    while not any(isinstance(event, TextAdded) for event in events):
-        events += await watcher.next_events()
-    return events
 
 
 async def test_an_answer_is_stored_as_it_was_shown(autojump_clock: object) -> None:
@@ -76,7 +50,7 @@ async def test_an_answer_is_stored_as_it_was_shown(autojump_clock: object) -> No
         assert status_of(events) is ResponseStatus.COMPLETED
         assert watcher.response.status is ResponseStatus.COMPLETED
         assert answers.store.texts(ResponseId("resp_1")) == ["one two three four"]
-        assert stored_events(answers, "resp_1") == events
+        assert stored_events(answers.store, "resp_1") == events
 
 
 async def test_the_end_is_stored_before_it_is_shown(autojump_clock: object) -> None:
@@ -168,7 +142,9 @@ async def test_the_last_reader_who_leaves_cancels_a_foreground_response(
         assert response.status is ResponseStatus.CANCELLED
         assert response.error is None
         assert response.output[0].status == "incomplete"
-        assert text_of(stored_events(answers, "resp_1")) == answers.store.texts(response.id)[0]
+        assert (
+            text_of(stored_events(answers.store, "resp_1")) == answers.store.texts(response.id)[0]
+        )
         await trio.sleep(1)
         assert answers.rig.running == 0
 
@@ -183,7 +159,7 @@ async def test_a_background_response_survives_its_client(autojump_clock: object)
 
         response = answers.store.rows[ResponseId("resp_1")].response
         assert response.status is ResponseStatus.COMPLETED
-        events = stored_events(answers, "resp_1")
+        events = stored_events(answers.store, "resp_1")
         assert events[:3] == [Opened(status=ResponseStatus.QUEUED), Queued(), Started()]
 
 
@@ -273,89 +249,6 @@ async def test_a_conversation_has_one_turn_at_a_time(autojump_clock: object) -> 
         await read_response(third)
 
 
-async def test_a_store_that_is_away_pauses_the_end_and_not_the_text(
-    autojump_clock: object,
-) -> None:
-    async with running_answers() as answers:
-        watcher = await answers.create("resp_1")
-        answers.store.failures.extend([DOWN] * 6)
-
-        events = await read_response(watcher)
-
-        assert status_of(events) is ResponseStatus.COMPLETED
-        assert stored_events(answers, "resp_1") == events
-
-
-async def test_a_batch_of_text_never_gets_ahead_of_an_end_that_waits(
-    autojump_clock: object,
-) -> None:
-    async with running_answers(slowly()) as answers:
-        watcher = await answers.create("resp_1")
-        answers.store.slow["finish_response"] = 0.4
-
-        events = await read_response(watcher)
-
-        assert stored_events(answers, "resp_1") == events
-
-
-async def test_an_end_that_cannot_be_stored_is_a_failure(autojump_clock: object) -> None:
-    async with running_answers(reaper=True) as answers:
-        watcher = await answers.create("resp_1")
-        answers.store.failures.extend([DOWN] * 500)
-
-        events = await read_response(watcher)
-
-        assert text_of(events) == "one two three four"
-        assert status_of(events) is ResponseStatus.FAILED
-        assert watcher.response.error is not None
-        answers.store.failures.clear()
-        await trio.sleep(20)
-        assert status_of(stored_events(answers, "resp_1")) is ResponseStatus.FAILED
-        assert answers.store.rows[ResponseId("resp_1")].response.status is ResponseStatus.FAILED
-
-
-async def test_a_turn_whose_acceptance_is_unknown_is_undone(autojump_clock: object) -> None:
-    async with running_answers(reaper=True) as answers:
-        await trio.sleep(1)  # the reaper's first look
-        answers.store.lost_answers.append(DOWN)
-
-        with pytest.raises(StoreUnavailable):
-            await answers.create("resp_1")
-        assert ResponseId("resp_1") in answers.store.rows
-        await trio.sleep(20)
-
-        assert answers.store.rows == {}
-
-
-async def test_an_answer_of_the_store_that_got_lost_doubles_nothing(
-    autojump_clock: object,
-) -> None:
-    async with running_answers(slowly()) as answers:
-        watcher = await answers.create("resp_1")
-        answers.store.lost_answers.extend([DOWN] * 5)
-        await some_text(watcher)
-        await trio.sleep(4)
-        answers.store.lost_answers.extend([DOWN] * 3)
-
-        await read_response(watcher)
-
-        assert answers.store.rows[ResponseId("resp_1")].ends == 1
-        assert (
-            text_of(stored_events(answers, "resp_1"))
-            == answers.store.texts(ResponseId("resp_1"))[0]
-        )
-
-
-async def test_a_store_that_is_down_at_acceptance_refuses(autojump_clock: object) -> None:
-    async with running_answers() as answers:
-        answers.store.failures.append(DOWN)
-
-        with pytest.raises(StoreUnavailable):
-            await answers.create("resp_1")
-
-        assert answers.store.rows == {}
-
-
 async def test_a_stop_of_the_server_interrupts_and_stores(autojump_clock: object) -> None:
     async with running_answers(slowly()) as answers:
         watcher = await answers.create("resp_1")
@@ -385,7 +278,7 @@ async def test_a_crashed_run_is_ended_by_the_reaper(
         response = answers.store.rows[ResponseId("resp_1")].response
         assert response.status is ResponseStatus.FAILED
         assert answers.store.texts(response.id)[0].startswith("w0")
-        assert isinstance(stored_events(answers, "resp_1")[-1], Ended)
+        assert isinstance(stored_events(answers.store, "resp_1")[-1], Ended)
         assert answers.rig.running == 0
 
 

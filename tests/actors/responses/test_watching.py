@@ -187,6 +187,17 @@ async def test_an_sdk_that_lost_its_connection_gets_a_whole_answer(
         assert list(answers.store.rows) == ["resp_2"]
 
 
+async def test_a_retry_of_a_background_response_attaches_at_once(autojump_clock: object) -> None:
+    async with running_answers(ScriptedLauncher(make=lambda: ScriptedLink(step_s=5.0))) as answers:
+        first = await answers.create("resp_1", claim=CLAIM, background=True)
+        first.cancel(CancelCause.DISCONNECT)
+
+        with trio.fail_after(1.0):
+            again = await answers.create("resp_2", claim=CLAIM, background=True, is_retry=True)
+
+        assert again.response.id == ID
+
+
 async def test_who_sends_a_cancelled_turn_again_by_hand_sees_how_it_ended(
     autojump_clock: object,
 ) -> None:

@@ -19,11 +19,12 @@ from antiphon.errors import (
     ConversationLocked,
     MailboxFull,
     SchemaMismatch,
+    StorageFull,
     StoreError,
     StoreFailed,
     StoreUnavailable,
 )
-from antiphon.ids import LOCAL_USER, ActorPath
+from antiphon.ids import LOCAL_USER, ActorPath, KeyId
 from antiphon.storage import Store
 from antiphon.supervision.exits import Stopped
 from antiphon.supervision.spec import Grace, SupervisorSpec
@@ -356,6 +357,26 @@ async def test_a_full_disk_is_no_outage(autojump_clock: trio.testing.MockClock):
         assert await it.client.run(has_keys) is False
         assert it.status.failed == 10
         assert it.opener.opened == 1
+
+
+async def test_a_full_disk_is_a_worry_until_something_is_written(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with bench() as it:
+        await it.tree.begin(it.nursery)
+
+        async def write(store: Store) -> None:
+            raise StorageFull("database or disk is full")
+
+        with pytest.raises(StorageFull):
+            await it.client.run(write)
+        assert it.status.problem() is None
+        assert it.status.concern() is not None
+        await it.client.run(has_keys)
+        await it.client.run(lambda store: store.expire(1))
+        assert it.status.concern() is not None, "neither needed any space"
+        await it.client.run(lambda store: store.touch_keys({KeyId("key_1"): 1}))
+        assert it.status.concern() is None
 
 
 @pytest.mark.parametrize(

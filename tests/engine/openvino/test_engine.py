@@ -170,7 +170,7 @@ def _host(model_dir: Path) -> Iterator[SharedHost]:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            process, stderr = start_host("antiphon.engine.host", config(model_dir), theirs)
+            process, stderr = start_host("antiphon.engine.host", config(model_dir), theirs, {})
         with process, stderr:
             forward = threading.Thread(target=forward_lines, args=(stderr, process.pid))
             forward.start()

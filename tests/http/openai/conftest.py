@@ -1,6 +1,6 @@
 from collections.abc import AsyncIterator
 
-import httpx
+import httpx2
 import pytest
 
 from antiphon.http.app import make_api_app
@@ -63,8 +63,8 @@ async def server(
 
 
 @pytest.fixture
-async def client(server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"{server.url}/v1", timeout=20) as client:
+async def client(server) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=f"{server.url}/v1", timeout=20) as client:
         yield client
 
 

@@ -20,7 +20,7 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.responses.wire import Echo, ReasoningBody
 from antiphon.http.openai.schema import JsonObjectFormat
-from antiphon.ids import ModelName, RequestId, UserId, new_response_id
+from antiphon.ids import ModelName, RequestId, TenantId, UserId, new_response_id
 from antiphon.ports import NewAnswer, SamplingDefaults
 from antiphon.records import Item, JsonObject, Response, ResponseKind, ResponseStatus
 
@@ -36,6 +36,7 @@ def make_answer(
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
     now_ms: int,
+    tenant: TenantId | None = None,
 ) -> NewAnswer:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
@@ -63,6 +64,8 @@ def make_answer(
         messages=instructions_of(body),
         sampling=sampling,
         max_tokens=body.max_output_tokens,
+        affinity=parsed.input.conversation or body.prompt_cache_key or "",
+        tenant=tenant,
     )
     return NewAnswer(
         response=response,

@@ -60,7 +60,8 @@ class CreateRoutes:
 
     async def create(self) -> TrioResponse:
         """Handle one request. Raises what the error boundary turns into a reply."""
-        exchange, user = current_exchange(), current_principal().user
+        exchange, principal = current_exchange(), current_principal()
+        user = principal.user
         now_ms = self.now_ms()
         raw = await read_json_body(self.http().max_body_bytes)
         parsed = await _parsed(raw, partial(parse_create, raw, now_ms))
@@ -80,6 +81,7 @@ class CreateRoutes:
             defaults=defaults,
             capabilities=self.chat.capabilities(model),
             now_ms=now_ms,
+            tenant=principal.tenant,
         )
         try:
             watcher = await self.responses.create(new)

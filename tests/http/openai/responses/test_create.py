@@ -2,7 +2,7 @@
 
 import json
 
-import httpx
+import httpx2
 import openresponses_types as spec
 import pytest
 import structlog
@@ -334,7 +334,7 @@ async def test_a_log_without_an_end_still_ends(client, responses):
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_reader_that_leaves_gives_its_watcher_back(server, responses, stream):
-    async with httpx.AsyncClient(base_url=f"{server.url}/v1") as client:
+    async with httpx2.AsyncClient(base_url=f"{server.url}/v1") as client:
         async with trio.open_nursery() as nursery:
 
             async def post():

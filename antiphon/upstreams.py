@@ -1,0 +1,53 @@
+"""An upstream engine as the rest of the server uses it: wired to breakers, the tree and the pool.
+
+Beside `app`, which need not know what an upstream is made of.
+"""
+
+from dataclasses import dataclass
+
+from antiphon.actors.breaker import Breaker, BreakerSpec
+from antiphon.actors.scheduling.pool import CountPrompt
+from antiphon.engine.upstream import EstimatingTokenizer, Upstream, UpstreamModel
+from antiphon.live_settings import LiveSettings
+from antiphon.ports import ChatTokenizer, EngineLauncher
+from antiphon.supervision.context import ChildContext
+from antiphon.supervision.spec import ChildSpec, Grace
+
+_UNKNOWN_WINDOW = 1 << 20
+"""Until the first replica says how long its window is: it will refuse by itself what is longer."""
+_CIRCUIT = BreakerSpec(failures=5, reset_s=1.0, max_reset_s=30.0)
+_STOP_S = 2.0
+"""Its links are closed by then; what is left are probes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineParts:
+    """What a pool is put together from. An engine that lives in a `service` is sent messages; one
+    whose tokenizer only estimates has a `count_prompt`."""
+
+    launcher: EngineLauncher
+    tokenizer: ChatTokenizer
+    window: int
+    service: ChildSpec | None = None
+    count_prompt: CountPrompt | None = None
+
+
+def make_upstream(live: LiveSettings, model: UpstreamModel) -> Upstream:
+    return Upstream(
+        lambda: live.for_engine().upstream,
+        lambda name: Breaker(name, _CIRCUIT),
+        tokenizer=model.tokenizer,
+    )
+
+
+def upstream_parts(live: LiveSettings, model: UpstreamModel, engine: Upstream) -> EngineParts:
+    async def start(context: ChildContext) -> None:
+        await engine.run(context.ready, context.stopping)
+
+    return EngineParts(
+        launcher=engine,
+        tokenizer=model.tokenizer or EstimatingTokenizer(),
+        window=live.current.upstream.window or _UNKNOWN_WINDOW,
+        service=ChildSpec(id="replicas", start=start, shutdown=Grace(_STOP_S)),
+        count_prompt=engine.count_prompt if model.tokenizer is None else None,
+    )

@@ -1,0 +1,1 @@
+"""Whether an engine keeps the contract, asked of the engine itself: `antiphon engines verify`."""
