@@ -1,8 +1,10 @@
 """Fixtures that more than one room's tests use."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from antiphon.testing.models import prepared_default_model
 
@@ -11,3 +13,15 @@ from antiphon.testing.models import prepared_default_model
 def model_dir() -> Path:
     """The prepared default model's folder, made on first use and kept in the server's cache."""
     return prepared_default_model().folder
+
+
+@pytest.fixture(autouse=True)
+def _uncached_loggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that configures logging, as every command does, must not settle for the rest of the
+    session what a module's logger writes to: it would be deaf to `capture_logs`."""
+    configure = structlog.configure
+
+    def uncached(**options: Any) -> None:
+        configure(**{**options, "cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", uncached)

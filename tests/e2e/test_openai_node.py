@@ -61,5 +61,7 @@ def test_refusals_raise_the_sdks_own_classes(said: dict[str, Any]):
 
 def test_an_aborted_stream_frees_its_slot(said: dict[str, Any], server: ServerProcess):
     assert said["aborted"] is True
-    released = server.log.wait_for("lease_cancelled", within_s=10)
-    assert released["cause"] == "disconnect"
+    # Others cancel on this server, too, in other ways.
+    server.log.wait_for(
+        "lease_cancelled", within_s=10, matching=lambda line: line["cause"] == "disconnect"
+    )
