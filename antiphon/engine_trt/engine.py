@@ -12,9 +12,9 @@ from typing import Any
 
 import structlog
 
+from antiphon.engine.blame import Blame
 from antiphon.engine.config import HostConfig
 from antiphon.engine.contract import AdmitRefused, EngineBroken, Failed, Gained, StepResult
-from antiphon.engine.openvino.recovery import Blame
 from antiphon.engine_trt.library import REFUSALS, plain_reason
 from antiphon.engine_trt.loading import Loaded
 from antiphon.engine_trt.prefixes import SharedPrefixes

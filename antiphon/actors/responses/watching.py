@@ -59,6 +59,7 @@ class StoredWatcher:
         self._response = response
         self._store = store
         self._read = 0
+        self._looked = False
         self._finished = False
 
     @property
@@ -73,12 +74,10 @@ class StoredWatcher:
         """Raises RecordNotFound when it was deleted meanwhile, StoreFailed when its log can't be
         read."""
         while not self._finished:
-            if self._read and not self._response.status.is_final:
+            if self._looked and not self._response.status.is_final:
                 await trio.sleep(_LOOK_S)
             if events := await self._look():
                 return events
-            if not self._response.status.is_final:
-                await trio.sleep(_LOOK_S)
         return ()
 
     @property
@@ -105,7 +104,7 @@ class StoredWatcher:
         ended = bool(events) and isinstance(events[-1], Ended)
         if ended and not response.status.is_final:  # between the two looks
             response = await self._stored()
-        self._response, self._read = response, read
+        self._response, self._read, self._looked = response, read, True
         self._finished = response.status.is_final and (ended or not events)
         return events
 

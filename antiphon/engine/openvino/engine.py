@@ -13,11 +13,11 @@ import structlog
 from openvino_genai import py_openvino_genai
 
 from antiphon import faults
+from antiphon.engine.blame import Blame
 from antiphon.engine.config import HostConfig
 from antiphon.engine.contract import AdmitRefused, EngineBroken, Failed, Gained, StepResult
 from antiphon.engine.openvino.kv import BLOCK_TOKENS, blocks_for
 from antiphon.engine.openvino.loading import load
-from antiphon.engine.openvino.recovery import Blame
 from antiphon.engine.openvino.sampling import (
     NATIVE_ERRORS,
     generation_config,

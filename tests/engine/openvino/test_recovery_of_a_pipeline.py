@@ -100,7 +100,10 @@ def test_a_culprit_that_is_alone_fails_and_the_engine_works_on(
 
     engine.admit(admit(prompt, 12))
 
-    assert set(run(engine)[1]) == {12}
+    _, ends, failed = run(engine)
+    assert failed == set()
+    assert set(ends) == {12}
+    assert set(ends.values()) <= {EndReason.STOP, EndReason.LENGTH}
 
 
 def test_an_abort_of_a_parked_request_frees_it(engine: OpenVinoEngine, prompt: list[int]):

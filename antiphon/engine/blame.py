@@ -1,4 +1,4 @@
-"""Who is blamed when a step throws. A pure policy: the pipeline itself names nobody.
+"""Who is blamed when a step throws. A pure policy for every engine that names nobody itself.
 
 All requests of a throwing step lose their place in the pipeline. Those that have shown tokens are
 put back at once; the others are put back one by one, on trial until their first token.

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.engine.blame import Blame
 from antiphon.engine.contract import EngineBroken
-from antiphon.engine.openvino.recovery import Blame
 from antiphon.ids import EngineRequest
 
 
