@@ -376,7 +376,8 @@ async def test_a_host_that_can_not_start_says_why(tmp_path: Path, switches, reas
     ids=["sound", "all together"],
 )
 async def test_a_storm_of_aborts_leaks_no_slot(tmp_path: Path, switches: dict[str, Any]):
-    async with talking(trt_config(tmp_path, slots=16, abort_wait_s=0.05), **switches) as client:
+    # Much shorter, and a busy machine that holds the host up looks like an engine that is stuck.
+    async with talking(trt_config(tmp_path, slots=16, abort_wait_s=0.25), **switches) as client:
         await storm(client, 1_000, seed=7)
 
         assert len(client.free) == 16

@@ -112,7 +112,7 @@ async def test_a_lost_engine_is_replaced_within_the_silence_bound(
 
 async def test_no_conversation_ever_hears_anothers_word(tmp_path: Path):
     launcher = TrtLauncher(
-        trt_config(tmp_path, slots=8, abort_wait_s=0.05),
+        trt_config(tmp_path, slots=8, abort_wait_s=0.25),
         [ROUGH | {"worker_dies_at": 150, "seed": seed} for seed in range(2)] + [ROUGH],
     )
     records: list[TurnRecord] = []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.errors import (
     ContextLengthExceeded,
     EngineUnavailable,
@@ -35,12 +36,17 @@ def text_of(events: list[TurnEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, Delta))
 
 
+_ROOM = QueueBounds(max_requests=64, max_tokens=10_000, deadline_s=30.0)
+"""For as many as any test here has at once: refusals for load are the scheduler's own business, and
+a slot comes back a moment after its turn's end."""
+
+
 @asynccontextmanager
 async def pooled(running, cluster: ScriptedCluster, **settings: Any):
     """The rig on an upstream, with every replica found."""
     async with (
         running(cluster, **settings) as upstream,
-        running_rig(upstream, sends_messages=True) as rig,
+        running_rig(upstream, bounds=_ROOM, sends_messages=True) as rig,
     ):
         while len(upstream.fleet.up) < len(cluster.replicas):
             await upstream.fleet.news()
