@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench bench-storage chaos chaos-live chaos-kill load lock clean
+.PHONY: help setup serve setup-dev model check test bench bench-storage bench-settings bench-settings chaos chaos-live chaos-kill load lock clean
 .NOTPARALLEL:
 
 help:
@@ -14,6 +14,8 @@ help:
 	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make bench   throughput and latency against the bare engine"
+	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
+	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
 	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
 	@echo "make chaos-live   the real server under load and attack (SECONDS=180)"
@@ -48,6 +50,14 @@ test: check model
 bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
+
+bench-settings: setup-dev model
+	$(BIN)/python -m bench.sweep
+	$(BIN)/python -m bench.threads
+
+bench-settings: setup-dev model
+	$(BIN)/python -m bench.sweep
+	$(BIN)/python -m bench.threads
 
 DATABASE ?= sqlite
 bench-storage: setup-dev

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from antiphon.cli_options import config_option, quietly
-from antiphon.errors import SettingsError
 from antiphon.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,30 +23,36 @@ def engines() -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as JSON."
 )
+@click.option("--storm", type=click.IntRange(1), default=200, help="Admits of a storm of aborts.")
+@click.option(
+    "--conversations", type=click.IntRange(2), default=16, help="Each with a secret word."
+)
 @click.pass_obj
-def verify(outer: Path | None, config: Path | None, out: Path | None) -> None:
+def verify(
+    outer: Path | None, config: Path | None, out: Path | None, storm: int, conversations: int
+) -> None:
     """Start the engine and see whether it keeps its contract and how fast it is; status 1 when it
     doesn't keep it. Takes a few minutes, and the whole machine."""
     import msgspec
     import trio
 
     from antiphon.engine.models import progress_on
-    from antiphon.hosts import engine_launcher, model_tokenizer
+    from antiphon.engine.upstream import prepare_upstream
     from antiphon.verifying.report import lines_of
     from antiphon.verifying.run import verify as run
+    from antiphon.verifying.subjects import subject_of
+    from antiphon.verifying.talk import Sizes
 
     settings = quietly(config or outer)
-    if settings.engine.kind == "upstream":
-        raise SettingsError("engine.kind", "an upstream has no engine of ours to verify")
-    model = prepared_model(settings, progress_on(sys.stderr))
+    prepare = prepare_upstream if settings.engine.kind == "upstream" else prepared_model
+    model = prepare(settings, progress_on(sys.stderr))
+    sizes = Sizes(storm=storm, conversations=conversations)
 
     async def verified() -> bool:
-        report = await run(
-            engine_launcher(settings, model),
-            model_tokenizer(settings, model),
-            model=model.name,
-            start_timeout_s=settings.engine.start_timeout_s,
-        )
+        async with subject_of(settings, model) as subject:
+            report = await run(
+                subject, start_timeout_s=settings.engine.start_timeout_s, sizes=sizes
+            )
         click.echo("\n".join(lines_of(report)))
         if out is not None:
             encoded = msgspec.json.format(msgspec.json.encode(report), indent=2)

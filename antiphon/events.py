@@ -121,7 +121,8 @@ class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What the loaded engine can do. Blocks are `block_size` tokens; `window` is prompt plus
-    answer in tokens."""
+    answer in tokens. What a request may ask for and an engine can't do is refused before it is
+    queued."""
 
     engine: str
     engine_version: str
@@ -133,6 +134,23 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     logprobs: bool
     json_schema: bool
     seed: bool = True
+    """The same request with the same seed, alone in the engine, has the same answer."""
+    extras: bool = True
+    """`top_k`, `min_p`, `repetition_penalty`, `ignore_eos`: what OpenAI's API has no field for."""
+    min_tokens: bool = True
+    prefix_cache: bool = False
+    """A prompt that begins as an earlier one did is computed from where they part."""
+    priority: bool = False
+    """Among requests that it has, it can prefer one."""
+    abort_proof: bool = False
+    """A Released after an Abort is the engine's own word. Where it isn't, only the connection to
+    whoever does the work is known to be closed."""
+    counts_prompts: bool = False
+    """Its `prompt_tokens` are the count: what was admitted is an estimate."""
+    isolates_tenants: bool = False
+    """What it keeps of prompts is shared only within a salt."""
+    salted_repetition_penalty: bool = True
+    """Whether a request that has a salt may have a repetition penalty too."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):
@@ -191,7 +209,7 @@ class Turn:
     window.
 
     `sampling.seed` is the seed of choice 0; choice i uses seed + i. `tenant` is on whose behalf it
-    runs: turns of different tenants share nothing in an engine.
+    runs. Turns of different `salt` share nothing in an engine; without one they do.
     """
 
     request: RequestId
@@ -202,6 +220,7 @@ class Turn:
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
     tenant: str | None = None
+    salt: str | None = None
     affinity: str = ""
     """The same for turns that begin alike, such as those of a conversation; empty where nobody
     knows better than the messages."""

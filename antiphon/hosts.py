@@ -29,6 +29,10 @@ def model_tokenizer(settings: Settings, model: PreparedModel) -> ModelTokenizer:
 def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
     """What the engine host of this model is told."""
     engine = settings.engine
+    prefix_cache = engine.prefix_cache
+    if engine.kind == "openvino" and prefix_cache == "tenant":
+        # A salt would cost the penalty that the model's publisher wants for every answer.
+        prefix_cache = "tenant" if model.sampling.repetition_penalty == 1 else "off"
     return HostConfig(
         model_dir=model.folder,
         slots=engine.slots,
@@ -39,7 +43,8 @@ def host_config(settings: Settings, model: PreparedModel) -> HostConfig:
         kv_cache_mib=engine.kv_cache_mib,
         kv_precision=engine.kv_precision,
         step_tokens=engine.step_tokens,
-        prefix_cache=engine.prefix_cache,
+        prefix_cache=prefix_cache,
+        openvino=settings.openvino,
         trt=settings.trt,
         log_level=settings.log_level,
         faults=settings.faults,

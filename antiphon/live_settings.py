@@ -50,6 +50,11 @@ EFFECTS: Mapping[str, Effect] = {
     # Both are also in the driver's child specification, which is made once.
     "engine.start_timeout_s": Effect.PROCESS,
     "engine.stop_grace_s": Effect.PROCESS,
+    "openvino.kv_group": Effect.ENGINE,
+    "openvino.compute_precision": Effect.ENGINE,
+    "openvino.activation_group": Effect.ENGINE,
+    "openvino.pin_threads": Effect.ENGINE,
+    "openvino.core_type": Effect.ENGINE,
     "trt.tensor_parallel": Effect.ENGINE,
     "trt.pipeline_parallel": Effect.ENGINE,
     "trt.kv_fraction": Effect.ENGINE,

@@ -72,6 +72,12 @@ class Principal:
     key: KeyId | None = None
     """None for a local caller while there are no keys."""
 
+    @property
+    def salt(self) -> TenantId | None:
+        """Whom their prompts may share an engine's cache with; None for a local caller, who is
+        alone."""
+        return None if self.key is None else self.tenant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:

@@ -15,6 +15,7 @@ import msgspec
 
 from antiphon.errors import SettingsError
 from antiphon.fault_plan import FaultPlan
+from antiphon.openvino_settings import OpenVinoSettings, check_openvino
 from antiphon.trt_settings import TrtSettings, check_trt
 from antiphon.upstream_settings import UpstreamSettings, check_upstream
 
@@ -39,7 +40,9 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     step_tokens: int = 128
     """Tokens a step may process: smaller keeps other streams smooth during a long prefill,
     larger prefills faster."""
-    prefix_cache: bool = True
+    prefix_cache: Literal["tenant", "shared", "off"] = "tenant"
+    """Which prompts find the KV blocks of earlier ones, and so have their first token sooner: those
+    of the same tenant; anybody's, so that one can time what others have asked; or none."""
     start_timeout_s: float = 120.0
     """Loading a large model from a slow disk takes long; past this the host is killed."""
     silence_s: float = 20.0
@@ -156,6 +159,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What goes wrong on purpose (`antiphon.faults`): for tests of the server, never for
     production."""
     engine: EngineSettings = EngineSettings()
+    openvino: OpenVinoSettings = OpenVinoSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     trt: TrtSettings = TrtSettings()
     queue: QueueSettings = QueueSettings()
@@ -308,6 +312,7 @@ def check_settings(settings: Settings) -> None:
     if settings.engine.step_tokens < settings.engine.slots:
         # Each running stream takes one token of a step, so some would wait for ever.
         raise SettingsError("engine.step_tokens", "must be at least engine.slots")
+    check_openvino(settings.openvino)
     check_trt(settings.trt)
     if settings.engine.kind == "upstream":
         check_upstream(settings.upstream)
@@ -364,6 +369,8 @@ _SHORTEST_TOKEN = 16
 _MAY_BE_ZERO = frozenset(
     {
         "engine.threads",
+        "openvino.activation_group",
+        "openvino.kv_group",
         "upstream.window",
         "retention.claims_days",
         "retention.events_days",

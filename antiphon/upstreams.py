@@ -3,13 +3,19 @@
 Beside `app`, which need not know what an upstream is made of.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+
+import trio
 
 from antiphon.actors.breaker import Breaker, BreakerSpec
 from antiphon.actors.scheduling.pool import CountPrompt
 from antiphon.engine.upstream import EstimatingTokenizer, Upstream, UpstreamModel
+from antiphon.errors import AntiphonError
 from antiphon.live_settings import LiveSettings
 from antiphon.ports import ChatTokenizer, EngineLauncher
+from antiphon.settings import Settings
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.spec import ChildSpec, Grace
 
@@ -51,3 +57,22 @@ def upstream_parts(live: LiveSettings, model: UpstreamModel, engine: Upstream) -
         service=ChildSpec(id="replicas", start=start, shutdown=Grace(_STOP_S)),
         count_prompt=engine.count_prompt if model.tokenizer is None else None,
     )
+
+
+@asynccontextmanager
+async def running_upstream(settings: Settings, model: UpstreamModel) -> AsyncIterator[Upstream]:
+    """One whose service runs while inside, for those who have no tree."""
+    upstream = make_upstream(LiveSettings(settings, lambda: settings), model)
+    ready, stopping = trio.Event(), trio.Event()
+    failure: AntiphonError | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(upstream.run, ready.set, stopping)
+        await ready.wait()
+        try:
+            yield upstream
+        except AntiphonError as error:
+            failure = error  # raised below, where no nursery makes a group of it
+        finally:
+            stopping.set()
+    if failure is not None:
+        raise failure

@@ -14,12 +14,9 @@ from typing import IO
 import msgspec
 
 from antiphon.engine.chat import load_chat_tokenizer
-from antiphon.engine.config import encode_config
-from antiphon.engine.models import PreparedModel
+from antiphon.engine.config import HostConfig, encode_config
 from antiphon.events import Message
-from antiphon.hosts import host_config
 from antiphon.ports import ChatTokenizer
-from antiphon.settings import Settings
 from antiphon.testing.process import ServerProcess
 from bench.client import Call, chat_body, run
 from bench.figure import Figure, at_least, at_most, explains
@@ -58,16 +55,19 @@ class BareEngine:
             self.tokenizer.encode_chat([Message(role="user", content=content)])
             for content in contents
         ]
+        return self.run_tokens(prompts, max_tokens)
+
+    def run_tokens(self, prompts: list[list[int]], max_tokens: int) -> Sample:
+        """The same of prompts that are token ids."""
         self.jobs.write(json.dumps({"prompts": prompts, "max_tokens": max_tokens}) + "\n")
         self.jobs.flush()
         return msgspec.json.decode(self.results.readline(), type=Sample)
 
 
 @contextmanager
-def bare_engine(model: PreparedModel, settings: Settings, kv_blocks: int) -> Iterator[BareEngine]:
-    """Load the model a second time, in a process of its own; idle, it costs memory only."""
-    # The host's own configuration, so that only what is around the pipeline differs.
-    arguments = [encode_config(host_config(settings, model)), str(kv_blocks)]
+def bare_engine(config: HostConfig, kv_blocks: int) -> Iterator[BareEngine]:
+    """Load a model in a process of its own; idle, it costs memory only. Raises RuntimeError."""
+    arguments = [encode_config(config), str(kv_blocks)]
     with subprocess.Popen(
         [sys.executable, "-m", "bench.bare", *arguments],
         stdin=subprocess.PIPE,
@@ -78,7 +78,7 @@ def bare_engine(model: PreparedModel, settings: Settings, kv_blocks: int) -> Ite
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             raise RuntimeError("the bare engine did not start")
-        yield BareEngine(load_chat_tokenizer(model.folder), process.stdin, process.stdout)
+        yield BareEngine(load_chat_tokenizer(config.model_dir), process.stdin, process.stdout)
         process.stdin.close()  # its end; leaving the block waits for it
 
 

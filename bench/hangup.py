@@ -1,14 +1,14 @@
 """Hanging up at random moments: how soon the slot is free, and how many tokens were wasted."""
 
 import random
-import selectors
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from antiphon.testing.process import ServerProcess
-from bench.client import Call, chat_body, run, start, take
+from bench.client import Call, chat_body, run
 from bench.figure import Figure, at_least, at_most, explains, must_be_true, quantile
+from bench.leavers import Client, run_clients
 
 _COUNT = 200
 _AT_ONCE = 16
@@ -20,19 +20,13 @@ _SETTLE_S = 10.0
 _WITHIN_S = 60.0
 
 
-@dataclass(slots=True)
-class _Leaver:
-    call: Call
-    leaves_at: float
-
-
 def hang_ups(server: ServerProcess) -> list[Figure]:
     """Start streams and close each at a random moment before its end.
 
     A latency runs from the client's close() to the engine's Released, both in CLOCK_MONOTONIC.
     """
     steps_before, stepping_before_s = _steps(server)
-    left = _run_leavers(server, random.Random(_SEED))
+    left = run_clients(server.api, _clients(random.Random(_SEED)), at_once=_AT_ONCE)
     is_free = _wait_all_free(server)
     steps, stepping_s = _steps(server)
     step_s = (stepping_s - stepping_before_s) / max(steps - steps_before, 1)
@@ -55,38 +49,12 @@ def hang_ups(server: ServerProcess) -> list[Figure]:
     ]
 
 
-def _run_leavers(server: ServerProcess, dice: random.Random) -> dict[str, float]:
-    """When each client left, by request id."""
-    left: dict[str, float] = {}
-    begun = 0
-    with selectors.DefaultSelector() as selector:
-        while begun < _COUNT or selector.get_map():
-            while begun < _COUNT and len(selector.get_map()) < _AT_ONCE:
-                body = chat_body(
-                    f"Tell me a long story, number {begun}.",
-                    max_tokens=_MOST_TOKENS,
-                    ignore_eos=True,
-                )
-                call = Call(body, f"hangup-{begun}")
-                start(server.api, call)
-                assert call.sock is not None
-                stay_s = dice.uniform(0.0, _LONGEST_STAY_S)
-                selector.register(
-                    call.sock, selectors.EVENT_READ, _Leaver(call, time.monotonic() + stay_s)
-                )
-                begun += 1
-            leaves_at = min(key.data.leaves_at for key in selector.get_map().values())
-            for key, _ in selector.select(timeout=max(0.0, leaves_at - time.monotonic())):
-                if not take(key.data.call):
-                    raise RuntimeError(f"a stream ended early: {bytes(key.data.call.raw[-300:])!r}")
-            now = time.monotonic()
-            for key in list(selector.get_map().values()):
-                call = key.data.call
-                if key.data.leaves_at <= now and call.sock is not None:
-                    selector.unregister(call.sock)
-                    left[call.request_id] = time.monotonic()
-                    call.sock.close()
-    return left
+def _clients(dice: random.Random) -> Iterator[Client]:
+    for index in range(_COUNT):
+        body = chat_body(
+            f"Tell me a long story, number {index}.", max_tokens=_MOST_TOKENS, ignore_eos=True
+        )
+        yield Client(Call(body, f"hangup-{index}"), dice.uniform(0.0, _LONGEST_STAY_S))
 
 
 def _wait_all_free(server: ServerProcess) -> bool:

@@ -9,6 +9,12 @@ import structlog
 from antiphon.testing.models import prepared_default_model
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How much of what takes long; the contract suite asks for it."""
+    parser.addoption("--storm", type=int, help="admits of a storm of aborts")
+    parser.addoption("--conversations", type=int, help="at once, each with a secret word")
+
+
 @pytest.fixture(scope="session")
 def model_dir() -> Path:
     """The prepared default model's folder, made on first use and kept in the server's cache."""

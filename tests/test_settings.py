@@ -23,6 +23,8 @@ def _other(name, default):
             return not default
         case float() if name == "kv_fraction":
             return 0.5
+        case int() if name in {"kv_group", "activation_group"}:
+            return 64
         case int() | float():
             # Down, since some bounds only limit upwards; up where the default is the least.
             return default + 1 if default < 2 or name in {"max_tokens", "budget_s"} else default - 1
@@ -34,6 +36,9 @@ def _other(name, default):
                 "log_level": "debug",
                 "log_format": "json",
                 "kv_precision": "f16",
+                "prefix_cache": "shared",
+                "compute_precision": "f32",
+                "core_type": "performance",
                 "prompts": "messages",
                 "extras": "on",
                 "durability": "full",
@@ -144,10 +149,10 @@ def test_an_unknown_or_misplaced_key_is_refused_by_its_name(tmp_path, text, key)
 
 @pytest.mark.parametrize("text", ["TRUE", "1", "yes", "On"])
 def test_a_truth_may_be_written_as_people_do(text):
-    off = load_settings(None, {"ANTIPHON_ENGINE_PREFIX_CACHE": "off"})
+    off = load_settings(None, {"ANTIPHON_TRT_BLOCK_REUSE": "off"})
 
-    assert load_settings(None, {"ANTIPHON_ENGINE_PREFIX_CACHE": text}).engine.prefix_cache
-    assert not off.engine.prefix_cache
+    assert load_settings(None, {"ANTIPHON_TRT_BLOCK_REUSE": text}).trt.block_reuse
+    assert not off.trt.block_reuse
 
 
 @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ def test_a_truth_may_be_written_as_people_do(text):
         ("ANTIPHON_ENGINE_SLOTS", "4.5", "a whole number"),
         ("ANTIPHON_ENGINE_SLOTS", "9" * 5000, "a whole number"),
         ("ANTIPHON_QUEUE_DEADLINE_S", "soon", "a number"),
-        ("ANTIPHON_ENGINE_PREFIX_CACHE", "maybe", "true or false"),
+        ("ANTIPHON_TRT_BLOCK_REUSE", "maybe", "true or false"),
         ("ANTIPHON_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )
@@ -334,6 +339,16 @@ def test_the_upstreams_key_is_never_shown():
 
     assert settings.upstream.api_key == "sk-secret"
     assert "sk-secret" not in repr(settings)
+
+
+@pytest.mark.parametrize("key", ["kv_group", "activation_group"])
+def test_a_group_is_a_power_of_two_or_none(key):
+    for size in ("8", "48", "100"):
+        refusal = _refused({f"ANTIPHON_OPENVINO_{key.upper()}": size})
+        assert refusal.key == f"openvino.{key}"
+
+    settings = load_settings(None, {f"ANTIPHON_OPENVINO_{key.upper()}": "0"})
+    assert getattr(settings.openvino, key) == 0
 
 
 def test_no_engine_gets_more_than_all_of_a_gpus_memory():

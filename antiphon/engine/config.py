@@ -9,9 +9,11 @@ from typing import Literal
 
 import msgspec
 
+from antiphon.openvino_settings import OpenVinoSettings
 from antiphon.trt_settings import TrtSettings
 
 KvPrecision = Literal["u8", "f16"]
+PrefixCache = Literal["tenant", "shared", "off"]
 
 
 class EngineKind(enum.StrEnum):
@@ -27,7 +29,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `threads` 0 is all cores. `window` is prompt plus answer in tokens: the prepared folder no
     longer says it.
     `stop_token_ids` end an answer unless `ignore_eos`; none of their text ever leaves.
-    `trt` is only TensorRT-LLM's.
+    `openvino` and `trt` are each only that engine's.
     `faults` is a plan for tests of the server (`antiphon.faults`).
     """
 
@@ -40,7 +42,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kv_cache_mib: int = 1024
     kv_precision: KvPrecision = "u8"
     step_tokens: int = 128
-    prefix_cache: bool = True
+    prefix_cache: PrefixCache = "tenant"
+    openvino: OpenVinoSettings = OpenVinoSettings()
     trt: TrtSettings = TrtSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     faults: str | None = None

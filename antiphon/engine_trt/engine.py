@@ -86,7 +86,8 @@ class TrtEngine:
         run = Run(admit, self._blocks_needed(admit))
         if not self._runs:
             self._stepped_at = self._loop.time()
-        self._submit(run, _PRIORITY)
+        if not self._blame.holds(admit.request):
+            self._submit(run, _PRIORITY)
         self._blocks_left -= run.blocks
         self._runs[admit.request] = run
 

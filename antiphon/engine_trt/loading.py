@@ -27,11 +27,13 @@ _ERRORS = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, OSE
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A constructed engine. `json_schema`: answers can be held to one."""
+    """A constructed engine. `json_schema`: answers can be held to one. `block_reuse`: what it keeps
+    of prompts is found again, by their salt."""
 
     llm: Any
     library: Library
     json_schema: bool
+    block_reuse: bool
 
 
 def load(config: HostConfig) -> Loaded:
@@ -47,7 +49,7 @@ def load(config: HostConfig) -> Loaded:
         raise HostStartFailed(
             f"TensorRT-LLM refused {config.model_dir}: {plain_reason(error)}"
         ) from error
-    return Loaded(llm, library, options.json_schema)
+    return Loaded(llm, library, options.json_schema, options.block_reuse)
 
 
 async def warmed_up(loaded: Loaded, config: HostConfig, statistics: Statistics) -> Capabilities:
@@ -72,6 +74,11 @@ async def warmed_up(loaded: Loaded, config: HostConfig, statistics: Statistics) 
         special_tokens=list(config.stop_token_ids),
         logprobs="logprobs" in loaded.library.sampling_keywords,
         json_schema=loaded.json_schema,
+        min_tokens="min_tokens" in loaded.library.sampling_keywords,
+        prefix_cache=loaded.block_reuse,
+        priority="priority" in loaded.library.submit_keywords,
+        abort_proof=True,  # its final response, or a later request's token
+        isolates_tenants=True,  # by salts, and there is no reuse without them
     )
 
 

@@ -20,6 +20,7 @@ class Options:
     left_out: tuple[str, ...]
     json_schema: bool
     """Whether answers can be held to a schema."""
+    block_reuse: bool
 
 
 def construction(config: HostConfig, library: Library) -> Options:
@@ -66,6 +67,7 @@ def construction(config: HostConfig, library: Library) -> Options:
         and "guided_decoding_backend" not in left_out
         and hasattr(library.llmapi, "GuidedDecodingParams")
         and "guided_decoding" in library.sampling_keywords,
+        block_reuse=reuse,
     )
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from antiphon.engine.models import ModelStore, PreparedModel, progress_on
+from antiphon.engine.models.catalogue import CATALOGUE
 from antiphon.settings import Settings, load_settings
 
 
@@ -12,6 +13,12 @@ def prepared_default_model() -> PreparedModel:
     """Fetched and prepared when the cache (`ANTIPHON_DATA_DIR`) does not have it. Raises
     ModelError."""
     return ModelStore(_data_dir()).ensure(Settings().model, progress_on())
+
+
+def downloaded_default_model() -> Path:
+    """The file that it was prepared from, as published. Raises ModelError."""
+    prepared_default_model()
+    return models_folder() / "downloads" / CATALOGUE[Settings().model].file_name
 
 
 def models_folder() -> Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from antiphon.engine.stops import StopFilter
 from antiphon.errors import HostLost, HostProtocolError, HostStartFailed
 from antiphon.events import (
     Abort,
@@ -51,6 +52,8 @@ def scripted_capabilities(
         special_tokens=[],
         logprobs=True,
         json_schema=True,
+        abort_proof=True,
+        isolates_tenants=True,
     )
 
 
@@ -58,6 +61,7 @@ def scripted_capabilities(
 class _Live:
     admit: Admit
     words: list[str]
+    stops: StopFilter
     tokens: int = 0
     aborted: bool = False
     ended: EndReason | None = None
@@ -218,13 +222,30 @@ class ScriptedLink:
         if command.request in self._seen:
             raise AssertionError(f"request {command.request} was admitted twice")
         self._seen.add(command.request)
+        if (refusal := self._refusal(command)) is not None:
+            reason = EndReason.CAPACITY if refusal == "capacity" else EndReason.FAILED
+            self.emit(Fault(code=refusal, detail="it does not fit", request=command.request))
+            self.emit(Released(slot=command.slot, request=command.request, reason=reason, tokens=0))
+            return
         words: list[str] = []
         for word in self.answer(command):
             if len(words) == command.max_tokens:
                 break
             words.append(word)
-        self._live[command.request] = _Live(admit=command, words=words)
+        stops = StopFilter(command.stop)
+        self._live[command.request] = _Live(admit=command, words=words, stops=stops)
         self._work.set()
+
+    def _refusal(self, admit: Admit) -> str | None:
+        """The code of a host that can't run it: what a server should never ask for."""
+        engine = self.capabilities
+        if len(admit.prompt) + admit.max_tokens > engine.window:
+            return "window"
+        wanted = sum(self._blocks(live.admit) for live in self._live.values())
+        return "capacity" if wanted + self._blocks(admit) > engine.kv_blocks else None
+
+    def _blocks(self, admit: Admit) -> int:
+        return math.ceil((len(admit.prompt) + admit.max_tokens) / self.capabilities.block_size)
 
     def _next_word(self, live: _Live) -> SlotText:
         word = live.words[live.tokens] if live.words else ""
@@ -232,13 +253,18 @@ class ScriptedLink:
         if live.tokens >= len(live.words):
             full = live.tokens >= live.admit.max_tokens
             live.ended = EndReason.LENGTH if full else EndReason.STOP
+        text = live.stops.push(word)
+        if live.stops.hit:
+            live.ended = EndReason.STOP
+        elif live.ended is not None:
+            text += live.stops.flush()
         logprobs = None
         if live.admit.sampling.logprobs:
-            logprobs = [TokenLogprob(text=word, data=word.encode(), logprob=-0.5)]
+            logprobs = [TokenLogprob(text=text, data=text.encode(), logprob=-0.5)]
         return SlotText(
             slot=live.admit.slot,
             request=live.admit.request,
-            text=word,
+            text=text,
             tokens=live.tokens,
             end=live.ended,
             logprobs=logprobs,

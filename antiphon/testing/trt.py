@@ -115,13 +115,16 @@ async def talking(config: HostConfig, **switches: Any) -> AsyncIterator[EchoClie
                 await link.aclose(grace_s=0)
 
 
-async def storm(client: EchoClient, admits: int, seed: int) -> None:
+async def storm(client: EchoClient, admits: int, seed: int, *, guilty: str = "") -> None:
     """Admit, and abort two of three at a random moment: at once, before the first token, in the
-    middle, after the end."""
+    middle, after the end. With `guilty` in their text, one of ten may come to nothing."""
     dice = random.Random(seed)
 
     async def one(number: int) -> None:
         text = f"word {number} " * dice.randint(1, 4)
+        is_guilty = bool(guilty) and number % 10 == 0
+        if is_guilty:
+            text = f"word {guilty} {text}"
         request = await client.say(text)
         moment = dice.choice(["at once", "soon", "heard", "late", "never", "never"])
         if moment == "soon":
@@ -134,7 +137,9 @@ async def storm(client: EchoClient, admits: int, seed: int) -> None:
             await client.abort(request)
         answer = await client.over(request)
         assert text.startswith(answer.text)
-        if moment == "never":
+        if is_guilty:
+            assert moment != "never" or answer.fault is not None
+        elif moment == "never":
             assert answer.text == text, answer
 
     async with trio.open_nursery() as nursery:

@@ -34,9 +34,13 @@ class Answer:
     slot: SlotIndex
     admitted_at: float
     text: str = ""
+    pieces: list[str] = field(default_factory=list)
     tokens: int = 0
+    prompt_tokens: int | None = None
     end: EndReason | None = None
     logprobs: list[float] = field(default_factory=list)
+    spelling: bytes = b""
+    """What the tokens of the log-probabilities spell."""
     fault: Fault | None = None
     first_at: float | None = None
     released: Released | None = None
@@ -54,11 +58,13 @@ class Client:
     violations: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    stats: list[Stats] = field(default_factory=list)
     free: deque[SlotIndex] = field(default_factory=deque)
     lost: str | None = None
     ended: trio.Event = field(default_factory=trio.Event)
     """The engine is gone; `lost` says how."""
     _freed: trio.Event = field(default_factory=trio.Event)
+    _beat: trio.Event = field(default_factory=trio.Event)
 
     def __post_init__(self) -> None:
         self.free.extend(SlotIndex(index) for index in range(self.capabilities.slots))
@@ -101,6 +107,11 @@ class Client:
             await answer.changed.wait()
         return answer
 
+    async def next_stats(self) -> Stats:
+        """The next that comes."""
+        await self._beat.wait()
+        return self.stats[-1]
+
     async def read(self) -> None:
         """Until the engine is gone. Raises HostProtocolError."""
         while True:
@@ -118,45 +129,77 @@ class Client:
                 case Fault():
                     self._on_fault(frame)
                 case Stats():
-                    pass
+                    self._on_stats(frame)
                 case Ready():
                     self.violations.append("a second Ready")
 
     def _on_fault(self, fault: Fault) -> None:
         if fault.request is None:
             self.faults.append(fault)
-        else:
-            self.answers[fault.request].fault = fault
+        elif (answer := self._answer(fault.request, "a fault")) is not None:
+            answer.fault = fault
+
+    def _on_stats(self, stats: Stats) -> None:
+        if not (0 <= stats.kv_usage <= 1 and 0 <= stats.live <= self.capabilities.slots):
+            self.violations.append(f"impossible statistics: {stats}")
+        self.stats.append(stats)
+        self._beat.set()
+        self._beat = trio.Event()
 
     def _on_step(self, step: Step) -> None:
         if self.steps and step.number != self.steps[-1].number + 1:
             self.violations.append(f"step {step.number} after {self.steps[-1].number}")
         self.steps.append(step)
         for piece in step.texts:
-            answer = self.answers[piece.request]
+            answer = self._answer(piece.request, "text")
+            if answer is None:
+                continue
+            if piece.slot != answer.slot:
+                self.violations.append(f"text of request {piece.request} in another slot")
+            if piece.tokens < max(answer.tokens, bool(piece.text)):
+                self.violations.append(f"request {piece.request} has lost tokens")
             if answer.released is not None or answer.end is not None:
                 self.violations.append(f"text of request {piece.request}, which is over")
             answer.text += piece.text
+            answer.pieces.append(piece.text)
             answer.tokens = piece.tokens
             answer.end = piece.end
-            answer.logprobs += [entry.logprob for entry in piece.logprobs or ()]
+            for entry in piece.logprobs or ():
+                answer.logprobs.append(entry.logprob)
+                answer.spelling += entry.data
+            if piece.prompt_tokens is not None:
+                answer.prompt_tokens = piece.prompt_tokens
             if answer.first_at is None:
                 answer.first_at = trio.current_time()
             _tell(answer)
 
     def _on_released(self, released: Released) -> None:
-        answer = self.answers[released.request]
+        answer = self._answer(released.request, "the end")
+        if answer is None:
+            return
         if answer.released is not None:
             self.violations.append(f"request {released.request} released twice")
             return
         if released.slot != answer.slot:
             self.violations.append(f"request {released.request} released from another slot")
+        if answer.end not in (None, released.reason):
+            self.violations.append(
+                f"request {released.request} ended by {answer.end}, released as {released.reason}"
+            )
+        if released.tokens < answer.tokens:
+            self.violations.append(f"request {released.request} has lost tokens at its end")
         answer.released = released
         answer.released_at = trio.current_time()
         self.free.append(answer.slot)
         self._freed.set()
         self._freed = trio.Event()
         _tell(answer)
+
+    def _answer(self, request: EngineRequest, what: str) -> Answer | None:
+        answer = self.answers.get(request)
+        if answer is None:
+            self.violations.append(f"{what} of request {request}, which was never admitted")
+        return answer
 
 
 def _tell(answer: Answer) -> None:

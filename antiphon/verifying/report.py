@@ -15,6 +15,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     problem: str | None = None
     skipped: bool = False
+    took_s: float = 0.0
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ def lines_of(report: Report) -> Iterator[str]:
         if finding.skipped:
             yield f"skipped {finding.check}"
         elif finding.problem is None:
-            yield f"ok      {finding.check}"
+            yield f"ok      {finding.check}, {finding.took_s:.1f} s"
         else:
             yield f"BROKEN  {finding.check}: {finding.problem}"
     if (figures := report.figures) is not None:

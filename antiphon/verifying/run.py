@@ -1,47 +1,52 @@
 """One verification: an engine is started, checked, measured and ended."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 import trio
 
 from antiphon.errors import HostLost, HostProtocolError, HostStartFailed
-from antiphon.events import Fault, Ready, Sampling
+from antiphon.events import Fault, Ready
 from antiphon.ids import EngineRequest
-from antiphon.ports import ChatTokenizer, EngineLauncher, EngineLink
-from antiphon.verifying.checks import CHECKS, Broken, Check, Talk
+from antiphon.ports import EngineLink
+from antiphon.verifying.checks import CHECKS, Check, name_of
 from antiphon.verifying.client import Client
 from antiphon.verifying.report import Figures, Finding, Report, make_report
+from antiphon.verifying.subjects import Subject
+from antiphon.verifying.talk import SIZES, Broken, Sizes, Talk
 
 log = structlog.get_logger(__name__)
 
 _CHECK_S = 120.0
-"""No check takes longer, on an engine that works."""
+"""No check takes longer, on an engine that works; more where it is made larger."""
+BOOKS = "the books are right"
 _END_S = 10.0
 _TOKENS = 64
 _ABORTS = 20
 
 
 async def verify(
-    launcher: EngineLauncher, tokenizer: ChatTokenizer, *, model: str, start_timeout_s: float
+    subject: Subject,
+    *,
+    start_timeout_s: float,
+    sizes: Sizes = SIZES,
+    checks: Collection[Check] = CHECKS,
+    measured: bool = True,
 ) -> Report:
-    """Raises HostStartFailed; all else is in the report."""
-    link = await launcher.launch()
+    """Some checks, or all, and how fast it is. Raises HostStartFailed; all else is in the
+    report."""
+    link = await subject.launcher.launch()
     try:
         ready = await _ready(link, start_timeout_s)
         client = Client(link, ready.capabilities)
-        talk = Talk(client, tokenizer, random.Random(1))
-        findings: list[Finding] = []
+        talk = Talk(client, subject.tokenizer, random.Random(1), sizes)
         figures = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_read, client)
-            for check, is_for in CHECKS.items():
-                if not is_for(client.capabilities):
-                    findings.append(Finding(check=_name(check), skipped=True))
-                elif client.lost is None:
-                    findings.append(await _checked(check, talk))
-            if client.lost is None and all(finding.problem is None for finding in findings):
+            findings = [await _finding(check, talk) for check in checks]
+            is_sound = not any(finding.problem for finding in findings)
+            if measured and client.lost is None and is_sound:
                 figures = await _measured(talk)
             nursery.cancel_scope.cancel()
         findings.append(_books(client))
@@ -51,7 +56,7 @@ async def verify(
     finally:
         with trio.move_on_after(2 * _END_S, shield=True):
             await link.aclose(grace_s=_END_S)
-    return make_report(model, ready.capabilities, findings, figures)
+    return make_report(subject.model, ready.capabilities, findings, figures)
 
 
 async def _ready(link: EngineLink, timeout_s: float) -> Ready:
@@ -75,16 +80,26 @@ async def _read(client: Client) -> None:
         client.ended.set()
 
 
+async def _finding(check: Check, talk: Talk) -> Finding:
+    if not CHECKS[check](talk.capabilities):
+        return Finding(check=name_of(check), skipped=True)
+    if talk.client.lost is not None:
+        return Finding(check=name_of(check), problem="not tried: the engine was lost before")
+    return await _checked(check, talk)
+
+
 async def _checked(check: Check, talk: Talk) -> Finding:
     """An engine that is lost in the middle ends the check at once."""
-    problem: str | None = f"no end after {_CHECK_S:g} s"
+    patience_s = _CHECK_S * max(1.0, talk.sizes.storm / SIZES.storm)
+    problem: str | None = f"no end after {patience_s:g} s"
     client = talk.client
 
     async def until_lost(scope: trio.CancelScope) -> None:
         await client.ended.wait()
         scope.cancel()
 
-    with trio.move_on_after(_CHECK_S) as scope:
+    began = trio.current_time()
+    with trio.move_on_after(patience_s) as scope:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_lost, scope)
             problem = await _problem(check, talk)
@@ -92,8 +107,9 @@ async def _checked(check: Check, talk: Talk) -> Finding:
     if client.lost is not None:
         said = "; ".join(fault.detail for fault in client.faults)
         problem = f"the engine is lost: {client.lost} {said}".strip()
-    log.info("engine_checked", check=_name(check), passed=problem is None)
-    return Finding(check=_name(check), problem=problem)
+    log.info("engine_checked", check=name_of(check), passed=problem is None)
+    took_s = round(trio.current_time() - began, 3)
+    return Finding(check=name_of(check), problem=problem, took_s=took_s)
 
 
 async def _problem(check: Check, talk: Talk) -> str | None:
@@ -107,13 +123,13 @@ async def _problem(check: Check, talk: Talk) -> str | None:
 
 def _books(client: Client) -> Finding:
     wrong = [*client.violations, *(fault.detail for fault in client.faults)]
-    return Finding(check="the books are right", problem="; ".join(wrong) or None)
+    return Finding(check=BOOKS, problem="; ".join(wrong) or None)
 
 
 async def _measured(talk: Talk) -> Figures:
     """All slots at once, then aborts one after another in their midst."""
     client = talk.client
-    long = Sampling(temperature=0.0, seed=1, ignore_eos=True)
+    long = talk.endless()
 
     async def begun(number: int) -> EngineRequest:
         return await talk.begin(f"{number}. Tell a story.", max_tokens=_TOKENS, sampling=long)
@@ -142,7 +158,3 @@ async def _measured(talk: Talk) -> Figures:
 def _percentile(values: Sequence[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
-
-
-def _name(check: Check) -> str:
-    return getattr(check, "__name__", "?").replace("_", " ")

@@ -82,6 +82,7 @@ def test_a_verification_is_written_down(tmp_path: Path, monkeypatch: pytest.Monk
     assert report["model"] == "echo"
     assert report["figures"]["tokens_per_s"] > 0
     assert "skipped a schema holds" in result.output
+    assert "ok      no conversation hears anothers word" in result.output
     assert "tokens/s with every slot in use" in result.output
 
 

@@ -71,6 +71,7 @@ async def test_a_turn_runs_for_the_callers_tenant(server, chat):
     await post(server)
 
     assert chat.turns[0].turn.tenant == LOCAL_TENANT
+    assert chat.turns[0].turn.salt is None  # there is nobody to keep it apart from
 
 
 async def test_logprobs_are_in_whole_answers(server, chat):

@@ -1,9 +1,11 @@
 """Every field of a chat completion request: taken, or refused by name."""
 
 import contextlib
+import dataclasses
 import json
 import re
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,8 +15,9 @@ from antiphon.events import Message
 from antiphon.http.openai.parse import parse_chat
 from antiphon.http.openai.schema import ChatCompletionRequest
 from antiphon.http.openai.turns import check_schema, client_facts, make_turn
-from antiphon.ids import RequestId
+from antiphon.ids import KeyId, RequestId, TenantId, UserId
 from antiphon.ports import SamplingDefaults
+from antiphon.records import Principal
 from antiphon.testing.chat import scripted_capabilities
 
 BASE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -255,8 +258,10 @@ def test_text_parts_are_joined_by_lines_and_names_are_kept():
     assert parsed.messages == (Message(role="user", content="a\nb", name="jane"),)
 
 
-def turn_of(*, capabilities=None, defaults=None, **fields):
-    return make_turn(parse(**fields), RequestId("r"), defaults or SamplingDefaults(), capabilities)
+def turn_of(*, capabilities=None, defaults=None, caller=None, **fields):
+    return make_turn(
+        parse(**fields), RequestId("r"), defaults or SamplingDefaults(), capabilities, caller
+    )
 
 
 def test_what_the_client_leaves_out_is_the_models_default():
@@ -295,6 +300,20 @@ def test_what_the_engine_cannot_do_is_refused_once_it_is_known(fields, param):
 
     assert (caught.value.param, caught.value.code) == (param, "unsupported_value")
     turn_of(**fields)
+
+
+def test_a_repetition_penalty_is_refused_where_it_would_cost_a_tenant_its_privacy():
+    capabilities = msgspec.structs.replace(scripted_capabilities(), salted_repetition_penalty=False)
+    local = Principal(user=UserId("u"), tenant=TenantId("t"), scopes=frozenset())
+    known = dataclasses.replace(local, key=KeyId("key"))
+
+    turn = turn_of(capabilities=capabilities, caller=local, repetition_penalty=1.1)
+    assert (turn.tenant, turn.salt) == ("t", None)
+    turn = turn_of(capabilities=capabilities, caller=known, repetition_penalty=1)
+    assert (turn.tenant, turn.salt) == ("t", "t")
+    with pytest.raises(InvalidRequest) as caught:
+        turn_of(capabilities=capabilities, caller=known, repetition_penalty=1.1)
+    assert (caught.value.param, caught.value.code) == ("repetition_penalty", "unsupported_value")
 
 
 def test_json_formats_reach_the_engine_as_a_schema():

@@ -213,7 +213,7 @@ class Session:
                     sampling, seed=(sampling.seed + choice) % (1 << _SEED_BITS)
                 ),
                 stop=self._turn.stop,
-                salt=self._turn.tenant,
+                salt=self._turn.salt,
                 messages=self._turn.messages if self._pool.sends_messages else (),
                 affinity=self._turn.affinity,
             )

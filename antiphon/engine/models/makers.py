@@ -19,6 +19,8 @@ _IR_FILES = tuple(
     for part in ("model", "tokenizer", "detokenizer")
     for kind in ("xml", "bin")
 )
+_MODEL_FILES = _IR_FILES[:2]
+_NEEDED = (*_IR_FILES, "tokenizer.json")
 _TEMPLATE = "chat_template.jinja"
 _LOG = "prepare.log"
 
@@ -26,38 +28,28 @@ _LOG = "prepare.log"
 def from_gguf(reference: str, source: Path, folder: Path, progress: Progress) -> Facts:
     """Fill `folder` from a GGUF file. Raises ModelUnsupported."""
     step = f"preparing {source.name}"
-    progress.advance(step, 0.0)
-    command = [sys.executable, "-m", "antiphon.engine.models.preparing", str(source), str(folder)]
-    messages = folder / _LOG
-    with (
-        messages.open("wb") as errors,
-        subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
-        ) as child,
-    ):
-        try:
-            facts = _listen(reference, step, child, progress)
-            status = child.wait()
-        except BaseException:
-            child.kill()
-            raise
-    if facts is None or status != 0:
-        raise ModelUnsupported(reference, f"preparing it {_ending(status)}; {_last_line(messages)}")
-    messages.unlink()
+    facts = _prepare(reference, source, folder, step, progress)
+    if facts is None:
+        raise ModelUnsupported(reference, "preparing it ended, and it said nothing")
     _require_all(reference, folder, "OpenVINO wrote no")
     progress.advance(step, 1.0)
     return facts
 
 
-def from_ir(reference: str, source: Path, folder: Path) -> Facts:
-    """Use an IR folder where it is: the prepared folder holds links to it. Raises
-    ModelUnsupported."""
+def from_ir(reference: str, source: Path, folder: Path, progress: Progress) -> Facts:
+    """Use an IR folder where it is: the prepared folder holds links to it, and the model in the
+    engine's form. Raises ModelUnsupported."""
     _require_all(reference, source, "the folder has no")
     facts = read_facts(reference, source)
     template = read_chat_template(reference, source)
-    for name in (*_IR_FILES, "tokenizer.json"):
-        (folder / name).symlink_to(source / name)
+    step = f"preparing {source.name}"
+    _prepare(reference, source, folder, step, progress)
+    _require_all(reference, folder, "OpenVINO wrote no", _MODEL_FILES)
+    for name in _NEEDED:
+        if name not in _MODEL_FILES:
+            (folder / name).symlink_to(source / name)
     (folder / _TEMPLATE).write_text(template, encoding="utf-8")
+    progress.advance(step, 1.0)
     return facts
 
 
@@ -87,9 +79,35 @@ def from_checkpoint(reference: str, source: Path, folder: Path, progress: Progre
         )
     messages.unlink()
     _require_all(reference, folder, "optimum-intel wrote no")
+    _prepare(reference, folder, folder, step, progress)
     facts = read_facts(reference, folder)
     (folder / _TEMPLATE).write_text(read_chat_template(reference, folder), encoding="utf-8")
     progress.advance(step, 1.0)
+    return facts
+
+
+def _prepare(
+    reference: str, source: Path, folder: Path, step: str, progress: Progress
+) -> Facts | None:
+    """Have a child fill `folder`; its facts, if the source holds any. Raises ModelUnsupported."""
+    progress.advance(step, 0.0)
+    command = [sys.executable, "-m", "antiphon.engine.models.preparing", str(source), str(folder)]
+    messages = folder / _LOG
+    with (
+        messages.open("wb") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        ) as child,
+    ):
+        try:
+            facts = _listen(reference, step, child, progress)
+            status = child.wait()
+        except BaseException:
+            child.kill()
+            raise
+    if status != 0:
+        raise ModelUnsupported(reference, f"preparing it {_ending(status)}; {_last_line(messages)}")
+    messages.unlink()
     return facts
 
 
@@ -109,8 +127,10 @@ def _listen(
     return None
 
 
-def _require_all(reference: str, folder: Path, complaint: str) -> None:
-    for name in (*_IR_FILES, "tokenizer.json"):
+def _require_all(
+    reference: str, folder: Path, complaint: str, names: tuple[str, ...] = _NEEDED
+) -> None:
+    for name in names:
         if not (folder / name).is_file():
             raise ModelUnsupported(reference, f"{complaint} {name}")
 

@@ -16,7 +16,7 @@ from antiphon.ids import ModelName
 from antiphon.ports import SamplingDefaults
 
 MANIFEST = "antiphon.json"
-FORMAT = 1
+FORMAT = 2
 """Raised whenever what a prepared folder holds changes: older ones are prepared again."""
 _ALWAYS_HASH_BELOW = 512 * 1024 * 1024
 """Half a gigabyte is read in about a second; a larger file is read again only when its size or

@@ -122,7 +122,7 @@ class ModelStore:
                 case GgufFile(path=origin):
                     facts = makers.from_gguf(reference, origin, folder, progress)
                 case IrFolder(path=origin):
-                    facts = makers.from_ir(reference, origin, folder)
+                    facts = makers.from_ir(reference, origin, folder, progress)
                 case CheckpointFolder(path=origin):
                     facts = makers.from_checkpoint(reference, origin, folder, progress)
                 case _:

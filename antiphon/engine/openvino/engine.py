@@ -54,6 +54,7 @@ class OpenVinoEngine:
         loaded = load(config)
         self._pipeline = loaded.pipeline
         self._stop_tokens = config.stop_token_ids
+        self._salter = loaded.salter
         self._schemas = SchemaGate(config.model_dir, loaded.vocabulary)
         self._runs: dict[EngineRequest, _Run] = {}
         self._unchecked: dict[EngineRequest, _Run] = {}
@@ -72,6 +73,10 @@ class OpenVinoEngine:
             special_tokens=list(config.stop_token_ids),
             logprobs=True,
             json_schema=True,
+            salted_repetition_penalty=loaded.salter is None,
+            prefix_cache=loaded.prefix_cache,
+            abort_proof=True,  # the step after a cancel has freed it
+            isolates_tenants=loaded.salter is not None or not loaded.prefix_cache,
         )
 
     @property
@@ -84,6 +89,9 @@ class OpenVinoEngine:
 
     def admit(self, admit: Admit) -> None:
         """Take the request in. Raises AdmitRefused."""
+        if self._salter and admit.salt is not None and admit.sampling.repetition_penalty != 1:
+            # The sampler looks the prompt's ids up in the logits, and a salted id isn't there.
+            raise AdmitRefused("invalid_sampling", "repetition_penalty beside a salt")
         run = _Run(admit=admit, blocks=self._blocks_needed(admit))
         schema = admit.sampling.json_schema
         if schema is not None:
@@ -95,7 +103,8 @@ class OpenVinoEngine:
                 return
             if verdict.problem is not None:
                 raise AdmitRefused(verdict.code, verdict.problem)
-        self._submit(run)
+        if not self._blame.holds(admit.request):
+            self._submit(run)
         self._blocks_left -= run.blocks
         self._runs[admit.request] = run
 
@@ -179,9 +188,10 @@ class OpenVinoEngine:
         self._next_id += 1
         try:
             config = generation_config(run.admit, self._stop_tokens, len(run.generated))
-            run.handle = self._pipeline.add_request(
-                number, prompt_tensor([*run.admit.prompt, *run.generated]), config
-            )
+            tokens = [*run.admit.prompt, *run.generated]
+            if self._salter and run.admit.salt is not None:
+                tokens = self._salter.salted(tokens, run.admit.salt)
+            run.handle = self._pipeline.add_request(number, prompt_tensor(tokens), config)
         except NATIVE_ERRORS as error:
             raise AdmitRefused("invalid_sampling", plain_reason(error)) from error
 
@@ -274,6 +284,7 @@ class OpenVinoEngine:
                 continue
             self._runs[request] = self._unchecked.pop(request)
             if verdict.problem is None:
-                self._put_back(request, result)
+                if not self._blame.holds(request):
+                    self._put_back(request, result)
             else:
                 self._fail(request, verdict.problem, result, code=verdict.code)

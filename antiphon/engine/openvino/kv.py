@@ -12,8 +12,9 @@ BLOCK_TOKENS = 32
 
 MIB = 1024 * 1024
 
-_QUANTISATION_BYTES = 8
-"""A float32 scale and zero point: for each token of a value, each channel of a block of keys."""
+_SCALE_BYTES = 8
+"""A float32 scale and zero point: for each group of a token's value, each channel of a block of
+keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,17 @@ class KvHeads:
     size: int
 
 
-def block_bytes(keys: list[KvHeads], values: list[KvHeads], precision: KvPrecision) -> int:
-    """Bytes of one block over all layers."""
+def block_bytes(
+    keys: list[KvHeads], values: list[KvHeads], precision: KvPrecision, group: int = 0
+) -> int:
+    """Bytes of one block over all layers. `group` numbers of a value share a scale; 0 is all."""
     if precision == "f16":
         return sum(2 * BLOCK_TOKENS * part.heads * part.size for part in [*keys, *values])
-    by_channel = sum(part.heads * part.size * (BLOCK_TOKENS + _QUANTISATION_BYTES) for part in keys)
-    by_token = sum(part.heads * BLOCK_TOKENS * (part.size + _QUANTISATION_BYTES) for part in values)
+    by_channel = sum(part.heads * part.size * (BLOCK_TOKENS + _SCALE_BYTES) for part in keys)
+    by_token = sum(
+        part.heads * BLOCK_TOKENS * (part.size + part.size // (group or part.size) * _SCALE_BYTES)
+        for part in values
+    )
     return by_channel + by_token
 
 

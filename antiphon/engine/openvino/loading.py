@@ -7,13 +7,20 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import openvino
 import openvino_genai
 import structlog
 
-from antiphon.engine.config import HostConfig, KvPrecision
+from antiphon.engine.config import HostConfig
 from antiphon.engine.cores import usable_cores
+from antiphon.engine.openvino.aliases import Salter, alias_bits
 from antiphon.engine.openvino.kv import BLOCK_TOKENS, MIB, KvHeads, block_bytes, blocks_in
+from antiphon.engine.openvino.properties import (
+    check_heads,
+    check_properties,
+    plugin_properties,
+)
 from antiphon.engine.openvino.sampling import NATIVE_ERRORS, plain_reason, prompt_tensor
 from antiphon.errors import HostStartFailed
 
@@ -31,12 +38,16 @@ class Loaded:
     pipeline: Any
     kv_blocks: int
     vocabulary: int
+    prefix_cache: bool
+    salter: Salter | None
+    """None where prompts share their blocks with everybody, or with nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
     bytes_of_block: int | None
     vocabulary: int
+    alias_bits: int | None
 
 
 def load(config: HostConfig) -> Loaded:
@@ -50,7 +61,15 @@ def load(config: HostConfig) -> Loaded:
 
 
 def _load(config: HostConfig) -> Loaded:
+    check_properties(config)
     graph = _read_graph(config)
+    salter = None
+    if config.prefix_cache == "tenant":
+        if graph.alias_bits is None:
+            log.warning("prefix_cache_off", reason="the model's ids leave no room for a salt")
+            config = msgspec.structs.replace(config, prefix_cache="off")
+        else:
+            salter = Salter(graph.alias_bits)
     expected = graph.bytes_of_block
     blocks = blocks_in(config.kv_cache_mib, expected) if expected else _PROBE_BLOCKS
     pipeline = build_pipeline(config, blocks)
@@ -63,7 +82,13 @@ def _load(config: HostConfig) -> Loaded:
         pipeline = build_pipeline(config, blocks)
         _warm_up(pipeline, config)
     log.info("kv_cache_allocated", blocks=blocks, mib=round(blocks * actual / MIB))
-    return Loaded(pipeline, blocks, graph.vocabulary)
+    return Loaded(
+        pipeline,
+        blocks,
+        graph.vocabulary,
+        prefix_cache=config.prefix_cache != "off",
+        salter=salter,
+    )
 
 
 def build_pipeline(config: HostConfig, blocks: int) -> Any:
@@ -72,15 +97,11 @@ def build_pipeline(config: HostConfig, blocks: int) -> Any:
     scheduler.num_kv_blocks = blocks
     scheduler.max_num_batched_tokens = config.step_tokens
     scheduler.max_num_seqs = config.slots
-    scheduler.enable_prefix_caching = config.prefix_cache
-    properties: dict[str, object] = {
-        "KV_CACHE_PRECISION": config.kv_precision,
-        # Sampling comes after computing, never beside it, so it may use the same cores; with one
-        # thread, drawing 32 tokens by top_p took a quarter of every step.
-        "sampler_num_threads": config.threads or usable_cores(),
-    }
-    if config.threads:
-        properties["INFERENCE_NUM_THREADS"] = config.threads
+    scheduler.enable_prefix_caching = config.prefix_cache != "off"
+    # Sampling comes after computing, never beside it, so it may use the same cores; with one
+    # thread, drawing 32 tokens by top_p took a quarter of every step.
+    samplers = config.threads or usable_cores()
+    properties = plugin_properties(config) | {"sampler_num_threads": samplers}
     return openvino_genai.ContinuousBatchingPipeline(
         str(config.model_dir), scheduler, "CPU", properties
     )
@@ -115,14 +136,13 @@ def _read_graph(config: HostConfig) -> _Graph:
     width = model.output("logits").partial_shape[2]
     if width.is_dynamic:
         raise HostStartFailed(f"{config.model_dir} does not say the size of its vocabulary")
-    size = _bytes_of_block(keys, values, config.kv_precision)
-    return _Graph(bytes_of_block=size, vocabulary=width.get_length())
+    check_heads(config, {part.size for part in values})
+    size = _bytes_of_block(keys, values, config)
+    return _Graph(bytes_of_block=size, vocabulary=width.get_length(), alias_bits=alias_bits(model))
 
 
-def _bytes_of_block(
-    keys: list[KvHeads], values: list[KvHeads], precision: KvPrecision
-) -> int | None:
+def _bytes_of_block(keys: list[KvHeads], values: list[KvHeads], config: HostConfig) -> int | None:
     """None when the graph keeps its cache in a form that this doesn't recognise."""
     if not keys or len(keys) != len(values):
         return None
-    return block_bytes(keys, values, precision)
+    return block_bytes(keys, values, config.kv_precision, config.openvino.kv_group)

@@ -8,6 +8,7 @@ from collections import deque
 import structlog
 import trio
 
+from antiphon.engine.upstream.dialect import Flavour
 from antiphon.engine.upstream.generation import Generation, Means
 from antiphon.engine.upstream.trouble import CODES, Kind, Trouble
 from antiphon.errors import HostLost, HostProtocolError
@@ -137,7 +138,9 @@ class UpstreamLink:
 
     def _capabilities(self, window: int) -> Capabilities:
         settings = self._means.settings
-        engines = {replica.facts.engine for replica in self._means.fleet.up if replica.facts}
+        facts = [replica.facts for replica in self._means.fleet.up if replica.facts is not None]
+        engines = {each.engine for each in facts}
+        flavours = {each.flavour for each in facts}
         return Capabilities(
             engine="upstream",
             engine_version=",".join(sorted(engine for engine in engines if engine)),
@@ -150,6 +153,11 @@ class UpstreamLink:
             logprobs=settings.logprobs,
             json_schema=settings.json_schema,
             seed=settings.seed,
+            extras=settings.extras != "off",
+            min_tokens=settings.extras != "off" and Flavour.LLAMA_CPP not in flavours,
+            prefix_cache=True,  # every server that is known has one, and its conversations stay put
+            counts_prompts=not self._means.counter.is_exact,
+            isolates_tenants=settings.cache_salt,
         )
 
     async def _beat(self) -> None:

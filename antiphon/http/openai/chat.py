@@ -83,8 +83,8 @@ class ChatRoutes:
         capabilities = self.chat.capabilities(model)
         if needs_schema_check(parsed.body):
             await trio.to_thread.run_sync(check_schema, parsed.body)
-        tenant = current_principal().tenant
-        turn = make_turn(parsed, exchange.request_id, defaults, capabilities, tenant)
+        caller = current_principal()
+        turn = make_turn(parsed, exchange.request_id, defaults, capabilities, caller)
         heading = Heading(
             response=new_response_id(),
             model=model,

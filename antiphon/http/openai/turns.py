@@ -19,8 +19,9 @@ from antiphon.http.openai.schema import (
     JsonObjectFormat,
     JsonSchemaFormat,
 )
-from antiphon.ids import ModelName, RequestId, TenantId
+from antiphon.ids import ModelName, RequestId
 from antiphon.ports import SamplingDefaults
+from antiphon.records import Principal
 
 N = TypeVar("N", int, float)
 
@@ -37,24 +38,29 @@ def make_turn(
     request_id: RequestId,
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
-    tenant: TenantId | None = None,
+    caller: Principal | None = None,
 ) -> Turn:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
     body = parsed.body
+    sampling = _sampling(body, defaults)
+    salt = None if caller is None else caller.salt
     if capabilities is not None:
         _refuse_beyond(capabilities, body)
+        if salt is not None:
+            _refuse_beside_salt(capabilities, sampling)
     return Turn(
         request=request_id,
         model=ModelName(body.model),
         messages=parsed.messages,
-        sampling=_sampling(body, defaults),
+        sampling=sampling,
         choices=1 if body.n is None else body.n,
         stop=_stops(body.stop),
         max_tokens=(
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         ),
-        tenant=tenant,
+        tenant=None if caller is None else caller.tenant,
+        salt=salt,
         affinity=body.prompt_cache_key or "",
     )
 
@@ -145,9 +151,36 @@ def _refuse_beyond(capabilities: Capabilities, body: ChatCompletionRequest) -> N
         raise unsupported_value("logprobs", True, "false")
     if body.seed is not None and not capabilities.seed:
         raise unsupported_value("seed", body.seed, "none")
+    if body.min_tokens and not capabilities.min_tokens:
+        raise unsupported_value("min_tokens", body.min_tokens, "0")
+    if not capabilities.extras:
+        _refuse_extras(body)
     is_json = isinstance(body.response_format, JsonObjectFormat | JsonSchemaFormat)
     if is_json and not capabilities.json_schema:
         raise unsupported_value("response_format", "json", "{'type': 'text'}")
+
+
+def _refuse_beside_salt(capabilities: Capabilities, sampling: Sampling) -> None:
+    if sampling.repetition_penalty != 1 and not capabilities.salted_repetition_penalty:
+        raise InvalidRequest(
+            "This server keeps the prompts of its tenants apart in a way that leaves no "
+            "'repetition_penalty'; use 'frequency_penalty' or 'presence_penalty'.",
+            "repetition_penalty",
+            "unsupported_value",
+        )
+
+
+def _refuse_extras(body: ChatCompletionRequest) -> None:
+    neutral = Sampling()
+    asked: dict[str, Any] = {
+        "top_k": max(0, body.top_k or 0),
+        "min_p": body.min_p,
+        "repetition_penalty": body.repetition_penalty,
+        "ignore_eos": body.ignore_eos,
+    }
+    for name, value in asked.items():
+        if value and value != getattr(neutral, name):
+            raise unsupported_value(name, value, str(getattr(neutral, name)).lower())
 
 
 def _sampling(body: ChatCompletionRequest, defaults: SamplingDefaults) -> Sampling:

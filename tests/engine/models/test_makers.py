@@ -28,8 +28,9 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def ir(tmp_path):
-    """A folder as optimum-intel leaves it, its native files empty."""
+def ir(tmp_path, monkeypatch):
+    """A folder as optimum-intel leaves it, its native files empty, and a child that copies them."""
+    _stand_in(tmp_path, monkeypatch, 'cp "$3"/openvino_model.* "$4"')
     ir = tmp_path / "my-ir"
     ir.mkdir()
     for part in ("model", "tokenizer", "detokenizer"):
@@ -91,7 +92,9 @@ def test_a_file_that_openvino_cannot_load_is_one_line(tmp_path, folder):
 def test_an_ir_folder_is_used_where_it_is(ir, tmp_path):
     model = ModelStore(tmp_path / "data").ensure(str(ir), SilentProgress())
 
-    assert (model.folder / "openvino_model.bin").resolve() == ir / "openvino_model.bin"
+    tokenizer = "openvino_tokenizer.bin"
+    assert (model.folder / tokenizer).resolve() == ir / tokenizer
+    assert not (model.folder / "openvino_model.bin").is_symlink()
     assert (model.folder / "chat_template.jinja").read_text() == "{{ bos_token }}"
     assert (model.name, model.window) == ("my-ir", 512)
     assert model.stop_tokens == (1, 7, 8)

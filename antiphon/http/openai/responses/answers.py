@@ -20,9 +20,9 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.responses.wire import Echo, ReasoningBody
 from antiphon.http.openai.schema import JsonObjectFormat
-from antiphon.ids import ModelName, RequestId, TenantId, UserId, new_response_id
+from antiphon.ids import ModelName, RequestId, UserId, new_response_id
 from antiphon.ports import NewAnswer, SamplingDefaults
-from antiphon.records import Item, JsonObject, Response, ResponseKind, ResponseStatus
+from antiphon.records import Item, JsonObject, Principal, Response, ResponseKind, ResponseStatus
 
 
 def make_answer(
@@ -36,7 +36,7 @@ def make_answer(
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
     now_ms: int,
-    tenant: TenantId | None = None,
+    caller: Principal | None = None,
 ) -> NewAnswer:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
@@ -65,7 +65,8 @@ def make_answer(
         sampling=sampling,
         max_tokens=body.max_output_tokens,
         affinity=parsed.input.conversation or body.prompt_cache_key or "",
-        tenant=tenant,
+        tenant=None if caller is None else caller.tenant,
+        salt=None if caller is None else caller.salt,
     )
     return NewAnswer(
         response=response,

@@ -81,7 +81,7 @@ class CreateRoutes:
             defaults=defaults,
             capabilities=self.chat.capabilities(model),
             now_ms=now_ms,
-            tenant=principal.tenant,
+            caller=principal,
         )
         try:
             watcher = await self.responses.create(new)

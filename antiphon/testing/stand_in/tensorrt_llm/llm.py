@@ -2,14 +2,19 @@
 
 import asyncio
 import atexit
+import json
 import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from tokenizers import Tokenizer
+
+from antiphon.testing.instances import instance_of
+
 from .configs import TorchLlmArgs
 from .py_executor import Cancel, PyExecutor, Submit
 from .results import RequestOutput, Response
-from .sampling import SamplingParams
+from .sampling import GuidedDecodingParams, SamplingParams
 from .switches import SWITCHES, note
 from .worker import start_worker
 
@@ -66,6 +71,7 @@ class _Executor:
                 first_end=params.end_id,
                 blocks=-(-(len(prompt) + params.max_tokens) // _TOKENS_PER_BLOCK),
                 prefill_iterations=-(-len(prompt) // chunk),
+                min_tokens=params.min_tokens or 0,
             )
         )
         return result
@@ -155,6 +161,7 @@ class _BaseLLM:
         if params.guided_decoding is not None and args.guided_decoding_backend is None:
             raise ValueError("guided decoding needs guided_decoding_backend")
         params.setup(_END_ID)
+        told = inputs if params.guided_decoding is None else self._guided(params.guided_decoding)
         window = args.max_seq_len or 2048
         if params.max_tokens is None or len(inputs) + params.max_tokens > window:
             params.max_tokens = window - len(inputs)
@@ -169,7 +176,13 @@ class _BaseLLM:
             seed=params.seed,
             **facts,
         )
-        return self._executor.submit(inputs, params, chunk)
+        return self._executor.submit(told, params, chunk)
+
+    def _guided(self, guide: GuidedDecodingParams) -> list[int]:
+        """A prompt whose echo is of the schema."""
+        value = instance_of(json.loads(guide.json))
+        tokenizer = Tokenizer.from_file(f"{self.args.model}/tokenizer.json")
+        return [*tokenizer.encode(json.dumps(value, ensure_ascii=False)).ids, _END_ID]
 
     def get_stats_async(self, timeout: float | None = 2) -> AsyncIterator[dict[str, Any]]:
         if SWITCHES.statistics_fail:

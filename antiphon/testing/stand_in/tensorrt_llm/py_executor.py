@@ -24,6 +24,7 @@ class Submit:
     first_end: int
     blocks: int
     prefill_iterations: int = 1
+    min_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class PyExecutor:
             token = _next_token(active.submit, active.generated)
             tokens.append(token)
             active.generated += 1
-            if token in active.submit.end_ids:
+            if token in active.submit.end_ids and active.generated > active.submit.min_tokens:
                 reason = "stop"
             elif active.generated >= active.submit.max_tokens:
                 reason = "length"
@@ -222,4 +223,6 @@ def _next_token(submit: Submit, generated: int) -> int:
     end = prompt.index(submit.first_end) if submit.first_end in prompt else len(prompt)
     before = max(0, len(prompt) - end - 1)
     place = before + generated
+    if generated < submit.min_tokens and end:
+        place %= end  # the end is masked then, and the answer begins anew
     return prompt[place] if place < end else submit.first_end
