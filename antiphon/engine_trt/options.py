@@ -28,7 +28,8 @@ def construction(config: HostConfig, library: Library) -> Options:
     trt = config.trt
     guided = trt.guided_decoding != "off"
     # Blocks that are found by every tenant would tell one what another has asked.
-    reuse = trt.block_reuse and config.prefix_cache and "cache_salt" in library.submit_keywords
+    wants_reuse = trt.block_reuse and config.prefix_cache != "off"
+    reuse = wants_reuse and "cache_salt" in library.submit_keywords
     wanted: dict[str, Any] = {
         "model": str(config.model_dir),
         "tensor_parallel_size": trt.tensor_parallel,
@@ -58,7 +59,7 @@ def construction(config: HostConfig, library: Library) -> Options:
         raise HostStartFailed(
             f"this tensorrt_llm ({library.version}) has no option {', '.join(missing)}"
         )
-    if trt.block_reuse and not reuse:
+    if wants_reuse and not reuse:
         left_out.append("kv_cache_config.enable_block_reuse")
     return Options(
         keywords={key: value for key, value in wanted.items() if key not in left_out},

@@ -52,6 +52,15 @@ def test_every_setting_has_its_option_and_the_wrong_defaults_are_overruled(
     assert keywords["cuda_graph_config"].max_batch_size == 7
 
 
+def test_without_a_prefix_cache_no_block_is_used_again(tmp_path: Path, library: Library):
+    config = msgspec.structs.replace(trt_config(tmp_path), prefix_cache="off")
+
+    options = construction(config, library)
+
+    assert options.keywords["kv_cache_config"].enable_block_reuse is False
+    assert (options.block_reuse, options.left_out) == (False, ())
+
+
 def test_what_is_off_is_off(tmp_path: Path, library: Library):
     config = trt_config(tmp_path, cuda_graphs=False, guided_decoding="off", chunked_prefill=False)
 
