@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench bench-storage bench-settings bench-settings chaos chaos-live chaos-kill load lock clean
+.PHONY: help setup serve setup-dev model check test bench bench-storage bench-settings chaos chaos-live chaos-quotas chaos-kill load lock clean
 .NOTPARALLEL:
 
 help:
@@ -15,12 +15,12 @@ help:
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make bench   throughput and latency against the bare engine"
 	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
-	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
 	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
 	@echo "make chaos-live   the real server under load and attack (SECONDS=180)"
+	@echo "make chaos-quotas   far more requests than a plan allows, and a killed server (DATABASE=sqlite|postgres)"
 	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
-	@echo "make load    a minute of chat users against a running server (HOST=...)"
+	@echo "make load    people and programs against a running server (HOST=... USERS=16 SHAPE=viral KEYS=file)"
 	@echo "make lock    both lock files anew"
 	@echo "make clean   everything that can be made again, but no model"
 
@@ -50,10 +50,7 @@ test: check model
 bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
-
-bench-settings: setup-dev model
-	$(BIN)/python -m bench.sweep
-	$(BIN)/python -m bench.threads
+	$(BIN)/python -m bench.scheduling
 
 bench-settings: setup-dev model
 	$(BIN)/python -m bench.sweep
@@ -72,13 +69,21 @@ SECONDS ?= 180
 chaos-live: setup-dev model
 	$(BIN)/python -m chaos.live --seconds $(SECONDS)
 
+chaos-quotas: setup-dev model
+	$(BIN)/python -m chaos.quotas --database $(DATABASE)
+
 KILLS ?= 100
 chaos-kill: setup-dev model
 	$(BIN)/python -m chaos.restart --kills $(KILLS) --database $(DATABASE)
 
 HOST ?= http://127.0.0.1:8000
+USERS ?= 16
+SHAPE ?= steady
+LENGTH ?= $(if $(filter viral,$(SHAPE)),120s,60s)
+KEYS ?=
 load: setup-dev
-	$(BIN)/locust -f load/locustfile.py --headless -u 16 -r 4 -t 60s --host $(HOST)
+	$(BIN)/locust -f load/locustfile.py --headless -u $(USERS) -r 4 -t $(LENGTH) --host $(HOST) \
+		--shape $(SHAPE) $(if $(KEYS),--keys $(KEYS))
 
 lock:
 	$${PYTHON:-python3} -m venv build/lock-tool

@@ -99,12 +99,17 @@ async def create_key(
 
 async def revoke_key(store: Store, key: str) -> ApiKey:
     """By its id or its prefix. Raises AdminError."""
-    found = [each for each in await store.keys() if key in {each.id, each.prefix}]
+    found = await find_key(store, key)
+    return await store.revoke_key(found.id, _now_ms()) or found
+
+
+async def find_key(store: Store, wanted: str) -> ApiKey:
+    """By id, or by a prefix that only one has. Raises AdminError."""
+    found = [each for each in await store.keys() if wanted in {each.id, each.prefix}]
     if len(found) != 1:
         problem = "no key has" if not found else f"{len(found)} keys have"
-        raise AdminError(f"{problem} the id or prefix {key!r}; see `antiphon keys list`")
-    revoked = await store.revoke_key(found[0].id, _now_ms())
-    return revoked or found[0]
+        raise AdminError(f"{problem} the id or prefix {wanted!r}; see `antiphon keys list`")
+    return found[0]
 
 
 async def find_user(store: Store, wanted: str, tenant: str | None = None) -> User:
@@ -114,6 +119,36 @@ async def find_user(store: Store, wanted: str, tenant: str | None = None) -> Use
         problem = "there is no user" if not found else f"{len(found)} users are called"
         raise AdminError(f"{problem} {wanted!r}; see `antiphon users list`, and give the id")
     return found[0]
+
+
+async def set_plan(settings: Settings, store: Store, wanted: str, plan: str | None) -> User:
+    """Give a user a plan of the settings, or the default one. Raises AdminError."""
+    if plan is not None and plan not in settings.plans:
+        known = ", ".join(sorted(settings.plans)) or "none"
+        raise AdminError(f"there is no plan {plan!r}; the settings define: {known}")
+    user = await find_user(store, wanted)
+    return _still_there(await store.set_plan(user.id, plan), user)
+
+
+async def suspend_user(store: Store, wanted: str, reason: str | None) -> User:
+    """Serve a user no more, or, without a reason, again. Raises AdminError."""
+    user = await find_user(store, wanted)
+    return _still_there(await store.suspend_user(user.id, reason), user)
+
+
+async def suspend_key(store: Store, wanted: str, reason: str | None) -> ApiKey:
+    """As `suspend_user`, for one key, by its id or its prefix. Raises AdminError."""
+    key = await find_key(store, wanted)
+    suspended = await store.suspend_key(key.id, reason)
+    if suspended is None:
+        raise AdminError(f"key {key.id} is gone; see `antiphon keys list`")
+    return suspended
+
+
+def _still_there(found: User | None, user: User) -> User:
+    if found is None:
+        raise AdminError(f"user {user.id} is gone; see `antiphon users list`")
+    return found
 
 
 async def erase_user(settings: Settings, store: Store, wanted: str) -> Receipt:
@@ -141,6 +176,8 @@ def state_of(key: ApiKey) -> str:
     """In one word."""
     if key.revoked_ms is not None:
         return "revoked"
+    if key.suspended is not None:
+        return "suspended"
     expired = key.expires_ms is not None and key.expires_ms <= _now_ms()
     return "expired" if expired else "active"
 

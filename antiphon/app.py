@@ -1,4 +1,4 @@
-"""The composition root: settings and a prepared model become the tree.
+"""The composition root: settings and prepared models become the tree.
 
 The only module that may import everything. It decides nothing that a room could decide.
 """
@@ -6,8 +6,9 @@ The only module that may import everything. It decides nothing that a room could
 import ipaddress
 import socket
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -15,28 +16,31 @@ from quart_trio import QuartTrio
 
 from antiphon import faults
 from antiphon.actors.accounts.accounts import Accounts
-from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.breaker import BreakerStatistics
+from antiphon.actors.metering.meter import StoreMeter
+from antiphon.actors.metering.plans import Plans
 from antiphon.actors.responses.directory import RunDirectory
 from antiphon.actors.responses.reaper import Reaper
 from antiphon.actors.responses.recorder import Recorder
 from antiphon.actors.responses.run import RunTools
-from antiphon.actors.scheduling.engine_pool import EnginePool, PoolLimits
-from antiphon.actors.scheduling.schedule import QueueBounds
+from antiphon.actors.routing.router import Router, Routing
+from antiphon.actors.routing.rules import rules_of
+from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
 from antiphon.actors.store.service import StoreService
 from antiphon.actors.watchman import Watchman
 from antiphon.database import contents, is_alone, opener
-from antiphon.engine.models import PreparedModel
-from antiphon.engine.upstream import Upstream, UpstreamModel
-from antiphon.hosts import engine_launcher, model_tokenizer
 from antiphon.http.app import make_api_app
-from antiphon.http.ops.app import SlotView, make_ops_app
+from antiphon.http.brakes import Brakes
+from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
+from antiphon.http.ops.views import PoolStatus, SlotView, pool_status, slot_views
 from antiphon.http.server import serve_http
-from antiphon.ids import ActorPath, ModelName, SlotIndex, new_node_id
+from antiphon.ids import ActorPath, new_node_id
 from antiphon.live_settings import LiveSettings
-from antiphon.ports import Contents, EngineLauncher, EngineLink, ModelCard, ReplicaStatistics
+from antiphon.pools import Models, make_pools
+from antiphon.ports import Contents, EngineLauncher, ReplicaStatistics
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import OpenStore
 from antiphon.supervision.context import ChildContext
@@ -51,11 +55,14 @@ from antiphon.supervision.runtime import (
 from antiphon.supervision.spec import ChildSpec, Forever, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.supervision.tree import Node
-from antiphon.upstreams import EngineParts, make_upstream, upstream_parts
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
 _SHARD_CHILDREN = 512
+
+_POOLS_INTENSITY = 10
+"""In a minute. One pool that can't be kept running is restarted less and less often, eight times in
+the first minute at most, and must not take the others with it."""
 
 _UNTOUCHABLE = {
     ActorPath("root/http:ops"): "it is the listener that would have to answer",
@@ -72,15 +79,16 @@ class Listeners:
 
 
 class Server:
-    """Everything one server is made of, wired and not yet running."""
+    """Everything one server is made of, wired and not yet running. `launchers` start hosts in
+    the place of those that the settings would give their pools."""
 
     def __init__(
         self,
         live: LiveSettings,
-        model: PreparedModel | UpstreamModel,
+        models: Models,
         listeners: Listeners,
         *,
-        launcher: EngineLauncher | None = None,
+        launchers: Mapping[str, EngineLauncher] = MappingProxyType({}),
         open_store: OpenStore | None = None,
         files: Contents | None = None,
     ) -> None:
@@ -89,20 +97,20 @@ class Server:
         self._listeners = listeners
         self.registry = CollectorRegistry()
         self.telemetry = PrometheusTelemetry(self.registry)
-        self.name = ModelName(settings.model_name or model.name)
-        self._id = f"pool:{self.name.replace('/', ':')}"
-        self.upstream: Upstream | None = None
-        if isinstance(model, UpstreamModel):
-            self.upstream = make_upstream(live, model)
-            self.telemetry.watch_replicas(self.name, self.upstream.statistics)
-            parts = upstream_parts(live, model, self.upstream)
-        else:
-            parts = _host_parts(live, model, launcher)
-        self._engine = self._pool_of(parts, model)
-        self.status = self._engine.status
-        self.schedule = self._engine.view
-        self.breaker = self._engine.pool.breaker
-        self.telemetry.watch_circuit(self.name, self.breaker.statistics)
+        self.pools = make_pools(live, models, self.telemetry, launchers)
+        first = self.pools[0]
+        self.name = first.name
+        self.upstream = first.upstream
+        self.status = first.engine.status
+        self.schedule = first.engine.view
+        self.breaker = first.engine.pool.breaker
+        for pool in self.pools:
+            self.telemetry.watch_circuit(pool.name, pool.engine.pool.breaker.statistics)
+            self.telemetry.watch_room(pool.name, pool.engine.room)
+            forecast = pool.engine.forecast
+            self.telemetry.watch_forecast(pool.name, forecast.rates, forecast.first_token_s)
+            if pool.upstream is not None:
+                self.telemetry.watch_replicas(pool.name, pool.upstream.statistics)
         self._store = StoreService(
             "root/store",
             open_store or opener(settings),
@@ -113,17 +121,28 @@ class Server:
         )
         self.store_status = self._store.status
         self.telemetry.watch_store(self.store_status.statistics)
+        plans = Plans(lambda: live.current)
         self.accounts = Accounts(
             self._store.client,
             is_local=_is_loopback(listeners.api),
-            now_ms=lambda: time.time_ns() // 1_000_000,
+            now_ms=_wall_ms,
+            plans=plans,
         )
+        node = new_node_id()
+        self.meter = StoreMeter(
+            self._store.client, plans, node=node, now_ms=_wall_ms, alone=is_alone(settings)
+        )
+        self.brakes = Brakes(lambda: live.current.brakes, self.telemetry)
         shards = [
             (f"root/sessions/shard-{number}", _dynamic(_SHARD_CHILDREN))
             for number in range(_SHARDS)
         ]
-        self.directory = Directory(self._engine.pool, shards, self.telemetry)
-        tools = RunTools(chat=self.directory, store=self._store.client, node=new_node_id())
+        self.router = Router(
+            [pool.routed for pool in self.pools], lambda: rules_of(live.current), self.telemetry
+        )
+        self._charges = Charges(self.meter)
+        self.directory = Directory(self.router, shards, self.telemetry, self._charges)
+        tools = RunTools(chat=self.directory, store=self._store.client, node=node)
         self.responses = RunDirectory(tools, shards)
         self._recorder = Recorder(self.responses, tools)
         self._contents = files or contents(settings)
@@ -138,25 +157,6 @@ class Server:
         )
         self.tree = self._tree([shard for _, shard in shards])
 
-    def _pool_of(self, parts: EngineParts, model: PreparedModel | UpstreamModel) -> EnginePool:
-        engine = self._live.current.engine
-        return EnginePool(
-            f"root/pools/{self._id}",
-            ModelCard(
-                name=self.name, created=model.created, owned_by="antiphon", window=parts.window
-            ),
-            parts.launcher,
-            self.telemetry,
-            self._limits,
-            tokenizer=parts.tokenizer,
-            sampling_defaults=model.sampling,
-            start_timeout_s=engine.start_timeout_s,
-            stop_grace_s=engine.stop_grace_s,
-            service=parts.service,
-            sends_messages=parts.service is not None,
-            count_prompt=parts.count_prompt,
-        )
-
     async def run(self, stop: trio.Event, on_ready: Callable[[], None]) -> Outcome:
         """Run the tree until it ends; `stop` orders its stop."""
         with faults.from_setting(self._live.current.faults), measured_loop_lag() as self._lag:
@@ -167,6 +167,11 @@ class Server:
                 on_ready=on_ready,
             )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that clients may ask for, the first model first."""
+        return tuple(card.name for card in self.router.cards())
+
     def not_ready(self) -> tuple[str, ...]:
         """Why no traffic should come now; empty when it should."""
         reasons = []
@@ -174,50 +179,25 @@ class Server:
             reasons.append("draining")
         if (problem := self.store_status.problem()) is not None:
             reasons.append(f"store: {problem}")
-        if (problem := self.status.problem(trio.current_time())) is not None:
-            reasons.append(f"engine {self.name}: {problem}")
-        elif self.schedule.schedule is None:
-            reasons.append(f"scheduler {self.name}: starting")
-        elif self.upstream is not None and (problem := self.upstream.problem()) is not None:
-            reasons.append(f"engine {self.name}: {problem}")
-        circuit = self.breaker.statistics()
-        # Only until the next try: traffic has to come for the probe that closes it.
-        if circuit.circuit == Circuit.OPEN.value and circuit.retry_after_s:
-            reasons.append(f"circuit {circuit.name}: open for {circuit.retry_after_s:.1f} s")
+        problems = self._problems()
+        if len(problems) == len(self.pools):
+            reasons += problems
         return tuple(reasons)
 
     def concerns(self) -> tuple[str, ...]:
         """What an operator has to see to although traffic may come."""
         concern = self.store_status.concern()
-        return () if concern is None else (f"store: {concern}",)
+        problems = self._problems()
+        degraded = problems if len(problems) < len(self.pools) else []
+        return (*(() if concern is None else (f"store: {concern}",)), *degraded)
+
+    def _problems(self) -> list[str]:
+        return [problem for pool in self.pools if (problem := pool.problem()) is not None]
 
     def slots(self) -> tuple[SlotView, ...]:
-        """Every slot; none while no engine has been ready."""
-        schedule = self.schedule.schedule
-        if schedule is None:
-            return ()
+        """Every slot of every pool; none of those whose engine has not been ready."""
         now = trio.current_time()
-        leases = {lease.slot: lease for lease in schedule.leases()}
-        views = []
-        for index in range(schedule.slots):
-            slot = SlotIndex(index)
-            lease = leases.get(slot)
-            if lease is None:
-                views.append(
-                    SlotView(slot=slot, state="free", request_id=None, tokens=0, age_s=0.0)
-                )
-                continue
-            tokens = self.status.tokens.get(lease.ticket.request, 0)
-            views.append(
-                SlotView(
-                    slot=slot,
-                    state="releasing" if lease.releasing else "decode" if tokens else "prefill",
-                    request_id=lease.ticket.turn,
-                    tokens=tokens,
-                    age_s=round(now - lease.granted_at, 3),
-                )
-            )
-        return tuple(views)
+        return tuple(view for pool in self.pools for view in slot_views(pool.engine, now))
 
     def snapshot(self) -> Node:
         """The supervision tree as plain values."""
@@ -225,29 +205,29 @@ class Server:
 
     def breakers(self) -> tuple[BreakerStatistics, ...]:
         """Every circuit breaker there is."""
-        return (self.store_status.breaker.statistics(), self.breaker.statistics())
+        engines = (pool.engine.pool.breaker.statistics() for pool in self.pools)
+        return (self.store_status.breaker.statistics(), *engines)
 
     def replicas(self) -> tuple[ReplicaStatistics, ...]:
-        """Every replica of the engine, where it is elsewhere."""
-        return () if self.upstream is None else self.upstream.statistics()
+        """Every replica of the engines that are elsewhere."""
+        return tuple(
+            replace(replica, model=pool.name)
+            for pool in self.pools
+            if pool.upstream is not None
+            for replica in pool.upstream.statistics()
+        )
+
+    def pool_statuses(self) -> tuple[PoolStatus, ...]:
+        """How each pool stands."""
+        return tuple(pool_status(pool.routed, pool.problem()) for pool in self.pools)
+
+    def routing(self) -> tuple[Routing, ...]:
+        """The last decisions of the router."""
+        return self.router.recent()
 
     def runtime(self) -> RuntimeStatistics:
         """The event loop, while it runs."""
         return runtime_statistics(self._lag)
-
-    def _limits(self) -> PoolLimits:
-        """As the settings are now."""
-        settings = self._live.current
-        return PoolLimits(
-            bounds=QueueBounds(
-                max_requests=settings.queue.max_requests,
-                max_tokens=settings.queue.max_tokens,
-                deadline_s=settings.queue.deadline_s,
-            ),
-            turn_deadline_s=settings.generation.turn_deadline_s,
-            default_max_tokens=settings.generation.default_max_tokens,
-            silence_s=settings.engine.silence_s,
-        )
 
     def _tree(self, shards: list[Supervisor]) -> Supervisor:
         """Ops comes first, so that health answers while the model loads and while streams drain."""
@@ -261,16 +241,20 @@ class Server:
             responses=self.responses,
             store=self._store.client,
             contents=self._contents,
+            brakes=self.brakes,
         )
         commands = OpsCommands(
             operator=Operator(lambda: self.tree, _UNTOUCHABLE),
             settings=live,
             token=lambda: live.current.ops_token,
-            deadline_s=self._engine.restart_s,
+            deadline_s=max(pool.engine.restart_s for pool in self.pools),
         )
         ops = make_ops_app(_Sources(self), self._http, self.registry, self.telemetry, commands)
         pools = Supervisor(
-            SupervisorSpec(intensity=2, period_s=60.0), [self._engine.supervisor.child(self._id)]
+            SupervisorSpec(
+                intensity=2 if len(self.pools) == 1 else _POOLS_INTENSITY, period_s=60.0
+            ),
+            [pool.child() for pool in self.pools],
         )
         sessions = Supervisor(
             SupervisorSpec(intensity=_SHARDS, period_s=60.0),
@@ -283,6 +267,9 @@ class Server:
                 _http_child("http:ops", ops, self._listeners.ops, self._http),
                 self._store.child("store"),
                 ChildSpec(id="accounts", start=self.accounts.run),
+                # As the next two.
+                ChildSpec(id="meter", start=self.meter.run),
+                ChildSpec(id="charges", start=self._charges.run),
                 # Before the sessions, so after them at a stop: what runs still needs these.
                 ChildSpec(id="recorder", start=self._recorder.run),
                 ChildSpec(id="reaper", start=self._reaper.run),
@@ -300,28 +287,6 @@ class Server:
         return self._live.current.generation
 
 
-def _host_parts(
-    live: LiveSettings, model: PreparedModel, launcher: EngineLauncher | None
-) -> EngineParts:
-    return EngineParts(
-        launcher=launcher or _FreshLauncher(live, model),
-        tokenizer=model_tokenizer(live.current, model),
-        window=model.window,
-    )
-
-
-class _FreshLauncher:
-    """Starts each host with the settings of that moment."""
-
-    def __init__(self, live: LiveSettings, model: PreparedModel) -> None:
-        self._live = live
-        self._model = model
-
-    async def launch(self) -> EngineLink:
-        """Raises HostStartFailed."""
-        return await engine_launcher(self._live.for_engine(), self._model).launch()
-
-
 class _Sources:
     """What the operations pages read: snapshots only."""
 
@@ -333,6 +298,8 @@ class _Sources:
         self.runtime = server.runtime
         self.breakers = server.breakers
         self.replicas = server.replicas
+        self.pools = server.pool_statuses
+        self.routing = server.routing
 
 
 def _http_child(
@@ -355,6 +322,10 @@ def _http_child(
 
 def _dynamic(max_children: int) -> Supervisor:
     return Supervisor(SupervisorSpec(dynamic=True, max_children=max_children, intensity=0))
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _is_loopback(listener: socket.socket) -> bool:

@@ -13,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from antiphon.engine.cores import usable_cores
 from antiphon.engine.models import ModelStore, use_checkpoint
 from antiphon.engine_trt.installed import INSTALL, PACKAGE, is_installed
 from antiphon.errors import ModelError
-from antiphon.settings import Settings, parse_bind
+from antiphon.settings import Settings, parse_bind, pool_settings
 
 _MIB = 1024 * 1024
 _OLDEST_PYTHON = (3, 11)
@@ -53,25 +53,34 @@ class Finding:
 
 
 def examine(settings: Settings) -> list[Finding]:
-    if settings.engine.kind == "upstream":
+    pools = {name: pool_settings(settings, name) for name in ("", *settings.pools)}
+    remote = {name: pool for name, pool in pools.items() if pool.engine.kind == "upstream"}
+    local = {name: pool for name, pool in pools.items() if name not in remote}
+    replicas = [each for name, pool in remote.items() for each in _replicas(pool, name)]
+    if not local:
         return [
             _python(),
-            *_replicas(settings),
+            *replicas,
             _data_dir(settings.data_dir, needs_room=False),
             *_ports(settings),
         ]
-    cached, model = _model(settings)
+    models = [_model(pool, name) for name, pool in local.items()]
     return [
         _python(),
         _openvino(),
-        _cpu(settings),
-        _memory(settings),
-        model,
-        _data_dir(settings.data_dir, needs_room=not cached),
+        _cpu(local.values()),
+        _memory(local.values()),
+        *(model for _, model in models),
+        *replicas,
+        _data_dir(settings.data_dir, needs_room=not all(cached for cached, _ in models)),
         *_ports(settings),
-        _trt(settings),
+        _trt(local.values()),
         _extra("convert", "optimum-intel", "Hugging Face checkpoints"),
     ]
+
+
+def _subject(what: str, pool: str) -> str:
+    return f"pool {pool}: {what}" if pool else what
 
 
 def _finding(subject: str, fine: bool, fact: str, otherwise: Verdict = Verdict.MISSING) -> Finding:
@@ -94,21 +103,23 @@ def _openvino() -> Finding:
     return _finding("openvino", True, f"GenAI {version} on {device}")
 
 
-def _cpu(settings: Settings) -> Finding:
+def _cpu(pools: Iterable[Settings]) -> Finding:
     cores = usable_cores()
     flags = _fields(Path("/proc/cpuinfo")).get("flags", "").split()
     features = [feature for feature in _FEATURES if feature in flags]
-    enough = settings.engine.threads <= cores
+    threads = max(pool.engine.threads for pool in pools)
+    enough = threads <= cores
     fact = f"{cores} cores, {platform.machine()}, {', '.join(features) or 'no AVX2'}"
     if not enough:
-        fact += f"; engine.threads is {settings.engine.threads}"
+        fact += f"; engine.threads is {threads}"
     return _finding("cpu", enough and bool(features), fact, Verdict.NOTE)
 
 
-def _memory(settings: Settings) -> Finding:
+def _memory(pools: Iterable[Settings]) -> Finding:
     words = _fields(Path("/proc/meminfo")).get("MemAvailable", "0 kB").split()
     available = min(int(words[0]) * 1024, _cgroup_limit())
-    needed = settings.engine.kv_cache_mib * _MIB + _HOST_BYTES
+    # Each pool has a host of its own, also where two of them serve the same model.
+    needed = sum(pool.engine.kv_cache_mib * _MIB + _HOST_BYTES for pool in pools)
     fact = f"{available // _MIB} MiB available; about {needed // _MIB} MiB needed"
     return _finding("memory", available >= needed, fact, Verdict.NOTE)
 
@@ -122,23 +133,24 @@ def _cgroup_limit() -> int:
     return int(text) if text.isdecimal() else sys.maxsize
 
 
-def _model(settings: Settings) -> tuple[bool, Finding]:
+def _model(settings: Settings, pool: str) -> tuple[bool, Finding]:
+    subject = _subject("model", pool)
     try:
         if settings.engine.kind == "tensorrt-llm":
             published = use_checkpoint(settings.model)
-            return True, _finding("model", True, f"{published.name}, in {published.folder}")
+            return True, _finding(subject, True, f"{published.name}, in {published.folder}")
         found = ModelStore(settings.data_dir).find(settings.model)
     except ModelError as error:
-        return True, _finding("model", False, str(error))
+        return True, _finding(subject, False, str(error))
     if found is not None:
-        return True, _finding("model", True, f"{found.name}, prepared in {found.folder}")
+        return True, _finding(subject, True, f"{found.name}, prepared in {found.folder}")
     fact = f"{settings.model} is not prepared yet; the first start does it"
     if importlib.util.find_spec("pip") is None:
-        return False, _finding("model", False, f"{fact}, and fetching needs pip")
-    return False, _finding("model", False, fact, Verdict.NOTE)
+        return False, _finding(subject, False, f"{fact}, and fetching needs pip")
+    return False, _finding(subject, False, fact, Verdict.NOTE)
 
 
-def _replicas(settings: Settings) -> list[Finding]:
+def _replicas(settings: Settings, pool: str) -> list[Finding]:
     """The server starts without them where it knows its window; they are what it is for."""
     from antiphon.engine.upstream import survey  # not before it is asked for: it loads Trio
 
@@ -147,7 +159,10 @@ def _replicas(settings: Settings) -> list[Finding]:
     looks = survey(settings.upstream)
     if any(look.is_well for look in looks):
         otherwise = Verdict.NOTE
-    return [_finding(f"replica {look.name}", look.is_well, look.fact, otherwise) for look in looks]
+    return [
+        _finding(_subject(f"replica {look.name}", pool), look.is_well, look.fact, otherwise)
+        for look in looks
+    ]
 
 
 def _data_dir(folder: Path, *, needs_room: bool) -> Finding:
@@ -178,8 +193,8 @@ def _ports(settings: Settings) -> Iterator[Finding]:
             yield _finding(key, True, f"{value} is free")
 
 
-def _trt(settings: Settings) -> Finding:
-    if settings.engine.kind == "tensorrt-llm" and not is_installed():
+def _trt(pools: Iterable[Settings]) -> Finding:
+    if any(pool.engine.kind == "tensorrt-llm" for pool in pools) and not is_installed():
         fact = f"engine.kind is tensorrt-llm and {PACKAGE} is not installed: {INSTALL}"
         return _finding("extra trt", False, fact)
     return _extra("trt", PACKAGE, "NVIDIA GPUs through TensorRT-LLM")

@@ -19,9 +19,11 @@ from antiphon import __version__
 from antiphon.cli_admin import db, keys, users
 from antiphon.cli_engines import engines, prepared_model
 from antiphon.cli_options import config_option, quietly
+from antiphon.cli_simulate import simulate
+from antiphon.cli_usage import usage
 from antiphon.errors import AntiphonError, ModelError, SettingsError
 from antiphon.logs import configure_logging, writes_json
-from antiphon.settings import Settings, load_settings, parse_bind, reload_settings
+from antiphon.settings import Settings, load_settings, parse_bind, pool_settings, reload_settings
 
 if TYPE_CHECKING:
     from antiphon.engine.models import PreparedModel, Progress
@@ -64,7 +66,9 @@ def serve(outer: Path | None, config: Path | None) -> None:
     as_json = writes_json(settings.log_format, sys.stderr)
     progress = SilentProgress() if as_json else progress_on(sys.stderr)
     previous = signal.signal(signal.SIGTERM, _leave)
-    prepared = _prepared(settings, progress)
+    prepared = {
+        pool: _prepared(pool_settings(settings, pool), progress) for pool in ("", *settings.pools)
+    }
     signal.signal(signal.SIGTERM, previous)
 
     from antiphon import serving
@@ -82,8 +86,10 @@ def _prepared(settings: Settings, progress: "Progress") -> "PreparedModel | Upst
 
 
 main.add_command(engines)
+main.add_command(simulate)
 main.add_command(keys)
 main.add_command(users)
+main.add_command(usage)
 main.add_command(db)
 
 

@@ -102,6 +102,37 @@ def revoke_key(outer: Path | None, config: Path | None, key: str) -> None:
     click.echo(f"{revoked.id} is revoked; a running server refuses it within seconds")
 
 
+@keys.command("suspend")
+@click.argument("key")
+@click.option("--reason", required=True, help="What whoever uses it is told.")
+@config_option
+@click.pass_obj
+def suspend_key(outer: Path | None, config: Path | None, key: str, reason: str) -> None:
+    """Serve a key no more, until `resume`; its requests are told why."""
+    from antiphon import admin
+
+    found = admin.with_store(
+        quietly(config or outer),
+        lambda store: admin.suspend_key(store, key.removesuffix("…"), reason),
+    )
+    click.echo(f"{found.id} is suspended; a running server refuses it within seconds")
+
+
+@keys.command("resume")
+@click.argument("key")
+@config_option
+@click.pass_obj
+def resume_key(outer: Path | None, config: Path | None, key: str) -> None:
+    """Serve a suspended key again."""
+    from antiphon import admin
+
+    found = admin.with_store(
+        quietly(config or outer),
+        lambda store: admin.suspend_key(store, key.removesuffix("…"), None),
+    )
+    click.echo(f"{found.id} is {admin.state_of(found)}")
+
+
 @click.group()
 def users() -> None:
     """People and programs with data of their own."""
@@ -116,7 +147,58 @@ def list_users(outer: Path | None, config: Path | None) -> None:
 
     for user in admin.with_store(quietly(config or outer), lambda store: store.users()):
         training = "training on" if user.training else "training off"
-        click.echo("\t".join([user.id, user.tenant, user.name, training, _date(user.created_ms)]))
+        plan = "default plan" if user.plan is None else f"plan {user.plan}"
+        state = "active" if user.suspended is None else f"suspended: {user.suspended}"
+        fields = [user.id, user.tenant, user.name, training, _date(user.created_ms), plan, state]
+        click.echo("\t".join(fields))
+
+
+@users.command("set-plan")
+@click.argument("user")
+@click.argument("plan", required=False)
+@click.option("--default", "to_default", is_flag=True, help="The default plan, instead of PLAN.")
+@config_option
+@click.pass_obj
+def set_plan(
+    outer: Path | None, config: Path | None, user: str, plan: str | None, to_default: bool
+) -> None:
+    """Give a user a PLAN that the settings define."""
+    from antiphon import admin
+
+    if (plan is None) != to_default:
+        raise click.UsageError("Give a PLAN, or --default.")
+    settings = quietly(config or outer)
+    found = admin.with_store(settings, lambda store: admin.set_plan(settings, store, user, plan))
+    click.echo(f"{found.id}: {plan or 'default plan'}; a running server knows it within seconds")
+
+
+@users.command("suspend")
+@click.argument("user")
+@click.option("--reason", required=True, help="What they are told.")
+@config_option
+@click.pass_obj
+def suspend_user(outer: Path | None, config: Path | None, user: str, reason: str) -> None:
+    """Serve a user no more, until `resume`: their requests are answered 403 and told why."""
+    from antiphon import admin
+
+    found = admin.with_store(
+        quietly(config or outer), lambda store: admin.suspend_user(store, user, reason)
+    )
+    click.echo(f"{found.id} is suspended; a running server refuses their keys within seconds")
+
+
+@users.command("resume")
+@click.argument("user")
+@config_option
+@click.pass_obj
+def resume_user(outer: Path | None, config: Path | None, user: str) -> None:
+    """Serve a suspended user again."""
+    from antiphon import admin
+
+    found = admin.with_store(
+        quietly(config or outer), lambda store: admin.suspend_user(store, user, None)
+    )
+    click.echo(f"{found.id} is served again")
 
 
 @users.command("export")

@@ -54,7 +54,8 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="adm
     requests of the same `salt` may share what an engine keeps of prompts.
 
     `messages` is what the prompt was made of, where the engine wants that; `affinity` names the
-    conversation, where somebody has given it a name.
+    conversation, where somebody has given it a name. The prompt of a `patient` one may be computed
+    in pieces, between which others' prompts pass it.
     """
 
     request: EngineRequest
@@ -66,10 +67,33 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="adm
     salt: str | None = None
     messages: tuple[Message, ...] = ()
     affinity: str = ""
+    patient: bool = False
 
 
 class Abort(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="abort"):
-    """Give the slot back as soon as a step allows; idempotent, and legal after the end."""
+    """Give the slot back as soon as a step allows; idempotent, and legal after the end. One that is
+    paused is forgotten, without a Released: its slot was given back before."""
+
+    request: EngineRequest
+    slot: SlotIndex
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="pause"):
+    """Give the slot back and keep what was generated, for a Resume; idempotent, and legal after the
+    end. Released says which came first, by its reason: PAUSED, or how the answer ended.
+
+    Not for a request with a JSON schema or a presence or frequency penalty that has tokens: what an
+    engine counted of them it would count anew.
+    """
+
+    request: EngineRequest
+    slot: SlotIndex
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="resume"):
+    """Go on in this free slot with a request that was released as PAUSED, from its tokens: no text
+    is lost, said twice or cut otherwise, and `tokens` counts on. A host that knows no such request
+    answers with a Fault and a Released."""
 
     request: EngineRequest
     slot: SlotIndex
@@ -79,13 +103,13 @@ class Halt(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="halt
     """End the host process in order; whatever still runs is dropped."""
 
 
-HostCommand = Admit | Abort | Halt
+HostCommand = Admit | Abort | Pause | Resume | Halt
 
 # ── host → server ────────────────────────────────────────────────────────────────────────────────
 
 
 class EndReason(enum.StrEnum):
-    """Why a generation ended, as the host knows it."""
+    """Why a generation ended, as the host knows it; or, PAUSED, why its slot is free before."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -93,6 +117,7 @@ class EndReason(enum.StrEnum):
     CANCELLED = "cancelled"
     CAPACITY = "capacity"
     FAILED = "failed"
+    PAUSED = "paused"
 
 
 class TokenLogprob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -151,6 +176,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What it keeps of prompts is shared only within a salt."""
     salted_repetition_penalty: bool = True
     """Whether a request that has a salt may have a repetition penalty too."""
+    pausable: bool = False
+    """It takes Pause and Resume."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):
@@ -163,16 +190,21 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="rea
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="step"):
     """One engine step with every slot's news. Sent for each step, also when no slot gained text:
-    it is the heartbeat."""
+    it is the heartbeat. `duration_s` 0 means that nobody knows.
+
+    `prefilled` is how many prompt tokens the step computed, those of an answer that goes on among
+    them. It is the host's estimate: engines say what they gave, not what they worked on.
+    """
 
     number: int
     duration_s: float
     texts: list[SlotText]
+    prefilled: int = 0
 
 
 class Released(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="released"):
-    """The slot is free and its KV blocks are back. Exactly one for each Admit, after the last
-    SlotText."""
+    """The slot is free and its KV blocks are back. Exactly one for each Admit and each Resume,
+    after the last SlotText."""
 
     slot: SlotIndex
     request: EngineRequest
@@ -221,9 +253,27 @@ class Turn:
     max_tokens: int | None = None
     tenant: str | None = None
     salt: str | None = None
+    user: str | None = None
+    """Who asked; None is the local user, whom no plan limits."""
+    plan: str | None = None
+    response: str | None = None
+    """Its id on the wire, by which its bill is found."""
+    stored: bool = False
+    """It is an answer that is kept, whose bill is settled with its end."""
+    tier: str | None = None
+    """`service_tier` as the client wrote it."""
+    background: bool = False
+    """Nobody waits for its first token."""
+    continues_tool: bool = False
+    """Its last message is the result of a tool."""
     affinity: str = ""
     """The same for turns that begin alike, such as those of a conversation; empty where nobody
     knows better than the messages."""
+    seeded: bool = False
+    """The seed is the client's, who counts on it."""
+    silent: frozenset[str] = frozenset()
+    """Fields of `sampling` that the client said nothing about: another model that answers has
+    other defaults."""
 
 
 class CancelCause(enum.StrEnum):
@@ -246,6 +296,31 @@ class FinishReason(enum.StrEnum):
     STOP = "stop"
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """Where a caller stands with one limit, after this request: `reset_s` is when all of it will be
+    there again. `name` is `requests` or `tokens`."""
+
+    name: str
+    limit: int
+    remaining: int
+    reset_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPlaced:
+    """The first event of a turn that was taken: which model answers, and why if it isn't the one
+    that was asked for. It comes before the turn has a slot, and again where the engine was gone
+    before anything was generated: the last one counts."""
+
+    model: ModelName
+    tier: str = "default"
+    moved: str | None = None
+    """Why another model answers: `overload`, `canary`, `fallback`; None when it is the first
+    choice."""
+    limits: tuple[RateLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,4 +368,4 @@ class TurnFailed:
     usage: Usage = field(default=Usage(prompt_tokens=0, completion_tokens=0))
 
 
-TurnEvent = Delta | ChoiceEnded | TurnEnded | TurnFailed
+TurnEvent = TurnPlaced | Delta | ChoiceEnded | TurnEnded | TurnFailed

@@ -18,6 +18,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | host_gives_up            | engine host | the engine can't be brought back; the process ends      |
 | server_gone              | engine host | the server's end of the socket closed; the process ends |
 | kv_cache_allocated       | engine host | how many KV blocks fit the memory given                 |
+| prefix_cache_off         | engine host | a model without room for a salt: prompts share nothing  |
 | kv_block_size_unexpected | engine host | the engine counts blocks otherwise than we do           |
 | engine_step_threw        | engine host | a step failed; innocent requests are run again          |
 | engine_close_threw       | engine host | the engine failed while it was let go                   |
@@ -40,6 +41,8 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |
 | circuit_closed           | scheduling  | a probe was answered; calls pass again                  |
 | turn_overdue             | scheduling  | a turn ran into its deadline and is cut                 |
+| turn_routed              | routing     | a pool took a turn: which, why, and who was passed over |
+| turn_refused             | routing     | no pool took it: which were asked, and why not          |
 | submit_failed            | sessions    | no scheduler took the turn in time                      |
 | faults_active            | faults      | a fault plan is at work: this is a test of the server   |
 | fault_injected           | faults      | the plan struck: at which site, and how                 |
@@ -55,6 +58,11 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | interrupted_at_close     | persistence | a statement still ran when the database closed          |
 | local_user_not_checked   | accounts    | the local user's row may be missing until it is needed  |
 | key_times_not_written    | accounts    | when keys were last used is written later               |
+| bill_owed                | metering    | a turn's cost could not be written; it is tried again   |
+| bookkeeping_paused       | metering    | the store is away; bills and leases wait                |
+| reservations_lapsed      | metering    | what a killed server had reserved is free again         |
+| plan_undefined           | accounts    | a user has a plan that the settings don't have          |
+| braked                   | http        | an address or a key is refused for a while: why         |
 | dead_letter              | actors      | a message for an actor that has stopped                 |
 | message_dropped          | actors      | a bounded mailbox refused or pushed out a message       |
 | handoff_dropped          | actors      | a saved value is not tried again: it may be the cause   |

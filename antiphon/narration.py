@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from antiphon.errors import AntiphonError, StoreFailed
-from antiphon.events import CancelCause, FinishReason, TokenLogprob
+from antiphon.events import CancelCause, FinishReason, TokenLogprob, TurnPlaced
 from antiphon.ids import ItemId
 from antiphon.records import Response, ResponseStatus
 
@@ -98,6 +98,11 @@ class Watcher(Protocol):
     @property
     def response(self) -> Response:
         """As it is now; after Ended was returned, as it ended."""
+
+    @property
+    def placed(self) -> TurnPlaced | None:
+        """Which model answers, where this server has placed it; known before the first event that
+        tells of a text or of an end."""
 
     @property
     def error(self) -> AntiphonError | None:

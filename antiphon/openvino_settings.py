@@ -21,7 +21,7 @@ class OpenVinoSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     8 bits; 0 leaves them as they are, which is more exact and slower."""
     pin_threads: bool = True
     """Each inference thread stays on its core. Two engines on one machine would choose the same
-    cores, so then it should be off."""
+    cores, so with several pools here it is off, whatever this says."""
     core_type: Literal["any", "performance", "efficiency"] = "any"
     """On processors that have both."""
 

@@ -70,6 +70,7 @@ class Slot(msgspec.Struct, frozen=True):
     request_id: str | None
     tokens: int
     age_s: float
+    model: str = ""
 
 
 class Loop(msgspec.Struct, frozen=True):

@@ -11,12 +11,15 @@ from antiphon.events import (
     HostCommand,
     HostFrame,
     Message,
+    RateLimit,
     Turn,
     TurnEvent,
+    Usage,
 )
 from antiphon.ids import ModelName, ResponseId, UserId
 from antiphon.narration import Watcher
 from antiphon.records import Claim, Item, Principal, Response
+from antiphon.workload import WorkloadClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,8 @@ class ReplicaStatistics:
     last_error_age_s: float | None
     engine: str | None
     """What it says it is, where it says so."""
+    model: ModelName | None = None
+    """Of the pool that it belongs to."""
 
 
 class ChatTokenizer(Protocol):
@@ -134,11 +139,12 @@ class TurnStream(Protocol):
 class Chat(Protocol):
     """What the HTTP room needs of the rest of the server."""
 
-    def models(self) -> tuple[ModelCard, ...]: ...
+    def models(self, plan: str | None = None) -> tuple[ModelCard, ...]:
+        """All that a caller of this plan may ask for; aliases are models, too."""
 
     def capabilities(self, model: ModelName) -> Capabilities | None:
-        """What the model's engine can do; None while no host of it has been ready yet. Raises
-        ModelNotFound."""
+        """What the model's engine can do, or one of those behind an alias; None while no host of it
+        has been ready yet. Raises ModelNotFound."""
 
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         """Raises ModelNotFound."""
@@ -152,6 +158,34 @@ class Chat(Protocol):
         """Start a turn. Raises RequestError when it is refused at once; later refusals arrive as
         TurnFailed,
         before any Delta."""
+
+
+class Charge(Protocol):
+    """What one turn holds of its caller's limits. Of `settle` and `release` the first call counts;
+    both are idempotent and raise nothing: what can't be written now is written later."""
+
+    @property
+    def limits(self) -> tuple[RateLimit, ...]:
+        """Where the caller stands with this turn counted."""
+
+    async def settle(self, usage: Usage) -> None:
+        """The turn cost this much, which is what the client is told. To be called before it is
+        told, so that a crash in between can't lose what somebody has seen."""
+
+    async def release(self) -> None:
+        """The turn cost nothing: all of it is given back."""
+
+
+class Meter(Protocol):
+    """Counts what callers use, before any work is done for them."""
+
+    async def reserve(self, turn: Turn, *, prompt_tokens: int, max_tokens: int) -> Charge:
+        """Hold the prompt and the longest answers of the turn, of which `max_tokens` bounds one;
+        `turn.model` is the one that answers. For the local user, whom no plan limits, it is free
+        and touches no database.
+
+        Raises RateLimited, KeySuspended, StoreUnavailable.
+        """
 
 
 class Responses(Protocol):
@@ -180,7 +214,11 @@ class Accounts(Protocol):
     """Who may use the API."""
 
     async def authenticate(self, secret: str | None) -> Principal:
-        """Whose key this is; None stands for no key. Raises Unauthenticated, StoreUnavailable."""
+        """Whose key this is; None stands for no key. Raises Unauthenticated, KeySuspended,
+        StoreUnavailable."""
+
+    def remembers(self, secret: str) -> bool:
+        """Whether it was a key a moment ago, as far as that is known without a look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +282,14 @@ class Contents(Protocol):
         """What was last committed before that time."""
 
 
+class AbuseSignals(Protocol):
+    """What rooms tell the brakes of."""
+
+    def prompt_blocked(self, user: UserId) -> None:
+        """The policy has blocked a prompt of this user's: too many of them, and what the user sends
+        is refused for a while. Never blocks, raises nothing."""
+
+
 class Telemetry(Protocol):
     """What rooms report as it happens. Every method is a fact, never blocks, never raises."""
 
@@ -262,8 +308,22 @@ class Telemetry(Protocol):
     def admission_rejected(self, reason: str) -> None:
         """A request was refused for load; `reason` is a short word of a fixed set."""
 
+    def turn_routed(self, model: ModelName, reason: str) -> None:
+        """A turn was taken by this model's pool; `reason` is a short word of a fixed set."""
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         """How many requests hold a slot and how many wait for one, now."""
+
+    def lane_in_flight(
+        self, model: ModelName, lane: WorkloadClass, *, running: int, waiting: int, tokens: int
+    ) -> None:
+        """The same of one lane; `tokens` is what waits in it, prompts and longest answers."""
+
+    def generation_paused(self, model: ModelName) -> None:
+        """A generation gave its slot to somebody who waits, and waits itself."""
+
+    def first_token_predicted(self, model: ModelName, predicted_s: float, actual_s: float) -> None:
+        """A request's first token came; when it was to come had been predicted."""
 
     def queue_left(self, model: ModelName, seconds: float) -> None:
         """A request got its slot after waiting this long."""
@@ -290,6 +350,9 @@ class Telemetry(Protocol):
         """`kv_usage` is 0…1."""
 
     def engine_restarted(self, model: ModelName) -> None: ...
+
+    def braked(self, reason: str) -> None:
+        """A request was refused by an abuse brake; `reason` is a short word of a fixed set."""
 
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
         """One unit of work with the database: `kind` is read or write; `outcome` ok, refused (by a

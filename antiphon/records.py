@@ -44,6 +44,10 @@ class User:
     created_ms: int
     training: bool = True
     """Whether their conversations may be part of a training export."""
+    plan: str | None = None
+    """A name in the settings; None is the default one."""
+    suspended: str | None = None
+    """Why they are not served for now, in the operator's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,8 @@ class ApiKey:
     expires_ms: int | None = None
     revoked_ms: int | None = None
     last_used_ms: int | None = None
+    suspended: str | None = None
+    """Why it is not served for now, in the operator's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,8 @@ class Principal:
     scopes: frozenset[Scope]
     key: KeyId | None = None
     """None for a local caller while there are no keys."""
+    plan: str | None = None
+    """The one that counts: the user's own, or the default one; None is no limit at all."""
 
     @property
     def salt(self) -> TenantId | None:
@@ -251,6 +259,10 @@ class FinalState:
     usage: TokenUsage
     error: ResponseError | None = None
     incomplete_reason: str | None = None
+    model: ModelName | None = None
+    """The one that answered, which may not be the one that was asked for; None leaves that."""
+    request: JsonObject | None = None
+    """What the response shows of its request, where that is not what was accepted."""
     trace: Trace | None = None
     events: EventBatch | None = None
     """The last events, terminal one included, in the same transaction."""
@@ -307,7 +319,8 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEntry:
-    """The bill of one response: reserved at first, settled once, whatever happens."""
+    """The bill of one turn: reserved at first, settled once, whatever happens. `response` is its id
+    on the wire, whether it is stored or not."""
 
     response: ResponseId
     user: UserId

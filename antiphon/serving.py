@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import NoReturn
 
@@ -16,17 +16,14 @@ import structlog
 import trio
 
 from antiphon import __version__
-from antiphon.actors.engines.status import EngineStatus
 from antiphon.app import Listeners, Server
 from antiphon.database import claim, opener
-from antiphon.engine.models import PreparedModel
-from antiphon.engine.upstream import UpstreamModel
 from antiphon.errors import SettingsError
 from antiphon.exposure import check_exposure
 from antiphon.http.server import open_listener
-from antiphon.ids import ModelName
 from antiphon.live_settings import LiveSettings
 from antiphon.logs import configure_logging
+from antiphon.pools import Models, ServedPool, host_pids
 from antiphon.settings import Settings, parse_bind
 from antiphon.supervision.exits import Stopped, describe
 from antiphon.supervision.root import Outcome
@@ -59,7 +56,7 @@ def listening(settings: Settings) -> Iterator[Listeners]:
 
 def serve(
     settings: Settings,
-    model: PreparedModel | UpstreamModel,
+    models: Models,
     reread: Callable[[], Settings],
     *,
     reload_first: Callable[[], bool] = lambda: False,
@@ -73,7 +70,7 @@ def serve(
     live = LiveSettings(settings, reread, _relog)
     check_exposure(settings, opener(settings))
     with listening(settings) as listeners, claim(settings):
-        outcome = trio.run(_serve, live, model, listeners, reload_first)
+        outcome = trio.run(_serve, live, models, listeners, reload_first)
     if isinstance(outcome.exit, Stopped):
         return EXIT_OK
     log.critical("server_failed", reason=describe(outcome.exit))
@@ -82,7 +79,7 @@ def serve(
 
 async def _serve(
     live: LiveSettings,
-    model: PreparedModel | UpstreamModel,
+    models: Models,
     listeners: Listeners,
     reload_first: Callable[[], bool],
 ) -> Outcome:
@@ -90,16 +87,16 @@ async def _serve(
     # One that waits says it all: it will see whatever the file holds then.
     ask, asked = trio.open_memory_channel[str](1)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        server = Server(live, model, listeners)
+        server = Server(live, models, listeners)
         if reload_first():
             ask.send_nowait(signal.SIGHUP.name)
 
         def ready() -> None:
             _freeze()
-            _say_ready(server.name, listeners)
+            _say_ready(server.names, listeners)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_signals, signals, stop, ask, server.status)
+            nursery.start_soon(_watch_signals, signals, stop, ask, server.pools)
             nursery.start_soon(_reload_when_asked, asked, live)
             outcome = await server.run(stop, ready)
             nursery.cancel_scope.cancel("the tree has ended")
@@ -108,7 +105,7 @@ async def _serve(
         log.critical(
             "stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK, stacks=format_stacks()
         )
-        _exit_now(EXIT_STUCK, server.status)
+        _exit_now(EXIT_STUCK, server.pools)
     return outcome
 
 
@@ -116,7 +113,7 @@ async def _watch_signals(
     signals: AsyncIterator[int],
     stop: trio.Event,
     ask: trio.MemorySendChannel[str],
-    status: EngineStatus,
+    pools: tuple[ServedPool, ...],
 ) -> None:
     """SIGHUP reloads the settings. Of the others the first one drains, a second one ends the
     process now."""
@@ -128,7 +125,7 @@ async def _watch_signals(
             continue
         if stop.is_set():
             log.warning("stop_forced", signal=name)
-            _exit_now(EXIT_SECOND_SIGNAL, status)
+            _exit_now(EXIT_SECOND_SIGNAL, pools)
         log.info("stop_requested", signal=name)
         stop.set()
 
@@ -144,11 +141,11 @@ def _relog(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.log_format, sys.stderr)
 
 
-def _exit_now(exit_status: int, status: EngineStatus) -> NoReturn:
-    """End the process without waiting for anything in it, and its engine host too."""
-    if status.pid is not None:
+def _exit_now(exit_status: int, pools: tuple[ServedPool, ...]) -> NoReturn:
+    """End the process without waiting for anything in it, and its engine hosts too."""
+    for pid in host_pids(pools):
         with suppress(ProcessLookupError):
-            os.killpg(status.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
     os._exit(exit_status)
 
 
@@ -159,15 +156,16 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _say_ready(name: ModelName, listeners: Listeners) -> None:
+def _say_ready(names: Sequence[str], listeners: Listeners) -> None:
     """What a newcomer needs next, on standard output; logs go to standard error."""
+    name, more = names[0], "".join(f", {each}" for each in names[1:])
     api, ops = (_address(sock) for sock in (listeners.api, listeners.ops))
     log.info("server_ready", version=__version__, model=name, api=api, ops=ops)
     _print(
         f"\nAntiphon {__version__} is ready.\n"
         f"  API         http://{api}/v1\n"
         f"  operations  http://{ops}/health/ready   /metrics   /ops\n"
-        f"  model       {name}\n\n"
+        f"  model{'s' if more else ' '}      {name}{more}\n\n"
         f"Try it:\n"
         f"  curl -N http://{api}/v1/chat/completions -H 'Content-Type: application/json' "
         f'-d \'{{"model": "{name}", "stream": true, "messages": '

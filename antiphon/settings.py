@@ -7,134 +7,33 @@ that names the key.
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from antiphon.alias_settings import AliasSettings
+from antiphon.brake_settings import BrakeSettings, check_brakes
+from antiphon.engine_settings import EngineSettings as EngineSettings
+from antiphon.engine_settings import PoolSettings as PoolSettings
+from antiphon.engine_settings import check_engine
 from antiphon.errors import SettingsError
 from antiphon.fault_plan import FaultPlan
-from antiphon.openvino_settings import OpenVinoSettings, check_openvino
-from antiphon.trt_settings import TrtSettings, check_trt
-from antiphon.upstream_settings import UpstreamSettings, check_upstream
+from antiphon.model_names import check_names, served_name
+from antiphon.openvino_settings import OpenVinoSettings
+from antiphon.plan_settings import PlanSettings
+from antiphon.scheduling_settings import SchedulingSettings, check_scheduling
+from antiphon.server_settings import DatabaseSettings as DatabaseSettings
+from antiphon.server_settings import GenerationSettings as GenerationSettings
+from antiphon.server_settings import HttpSettings as HttpSettings
+from antiphon.server_settings import QueueSettings as QueueSettings
+from antiphon.server_settings import RetentionSettings as RetentionSettings
+from antiphon.server_settings import ShutdownSettings as ShutdownSettings
+from antiphon.trt_settings import TrtSettings
+from antiphon.upstream_settings import UpstreamSettings
 
 _PREFIX = "ANTIPHON_"
-
-
-class EngineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The engine host of the one model. 0 means "let the host choose" where it says so."""
-
-    kind: Literal["openvino", "tensorrt-llm", "upstream"] = "openvino"
-    """OpenVINO runs on any CPU; TensorRT-LLM needs an NVIDIA GPU and the extra `trt`; `upstream`
-    is somebody else's OpenAI-compatible server."""
-    slots: int = 32
-    """Generations at once; measured on two cores, tokens/s stop rising there."""
-    threads: int = 0
-    """Inference threads; 0 is all cores."""
-    kv_cache_mib: int = 1024
-    """Memory for the KV cache. Blocks are reserved for prompt plus longest answer, so this
-    bounds admission."""
-    kv_precision: Literal["u8", "f16"] = "u8"
-    """One byte a value holds nearly twice the tokens of two."""
-    step_tokens: int = 128
-    """Tokens a step may process: smaller keeps other streams smooth during a long prefill,
-    larger prefills faster."""
-    prefix_cache: Literal["tenant", "shared", "off"] = "tenant"
-    """Which prompts find the KV blocks of earlier ones, and so have their first token sooner: those
-    of the same tenant; anybody's, so that one can time what others have asked; or none."""
-    start_timeout_s: float = 120.0
-    """Loading a large model from a slow disk takes long; past this the host is killed."""
-    silence_s: float = 20.0
-    """A host that has work and reports no step for this long is hung and is killed."""
-    stop_grace_s: float = 5.0
-
-
-class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much may wait for a slot before the answer is 503."""
-
-    max_requests: int = 256
-    max_tokens: int = 262_144
-    """Prompt plus longest answer of all that waits, in tokens."""
-    deadline_s: float = 60.0
-    """A request that waited this long is refused; SDKs give up or retry about then."""
-
-
-class GenerationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bounds on one answer."""
-
-    default_max_tokens: int = 1024
-    """The longest answer when a client names none: KV is reserved for it, so "to the end of the
-    window" would let
-    one silent client take the room of many."""
-    max_choices: int = 16
-    turn_deadline_s: float = 900.0
-    """A backstop, so that no turn outlives every client's patience."""
-
-
-class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The API listener's patience, in seconds and bytes."""
-
-    max_body_bytes: int = 8 * 1024 * 1024
-    max_file_bytes: int = 64 * 1024 * 1024
-    """An uploaded file goes to the disk as it comes, so this bounds disk and not memory."""
-    body_timeout_s: float = 30.0
-    idle_timeout_s: float = 15.0
-    """A connection without a request, or one that dribbles its headers, is closed after this."""
-    write_timeout_s: float = 10.0
-    """A reader that takes nothing for this long is dropped."""
-    heartbeat_s: float = 5.0
-    """A comment line while a stream has nothing to say; proxies cut silent ones after 30 to 60
-    s."""
-    headers_after_s: float = 5.0
-    """A stream's headers wait for its first event, so that a refusal has a real status, but no
-    longer than this."""
-    max_connections: int = 1024
-
-
-class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where conversations, keys and usage are kept, and how long anybody waits for it."""
-
-    url: str | None = None
-    """`postgresql://user:password@host/name`; without one, SQLite in a file under `data_dir`."""
-    durability: Literal["normal", "full"] = "normal"
-    """Of SQLite: after a power cut, `normal` may have lost the last moments, but is whole; `full`
-    waits for the disk at every write. A crash of the server loses nothing in either. PostgreSQL
-    has `synchronous_commit` for this."""
-    deadline_s: float = 10.0
-    """One operation, its waiting included, is given up after this."""
-    start_wait_s: float = 60.0
-    """How long the start waits for a PostgreSQL that doesn't answer yet."""
-    concurrency: int = 8
-    """Operations at once, and connections to PostgreSQL. SQLite writes one after another."""
-
-    def __repr__(self) -> str:
-        """Without the address, which may hold a password."""
-        place = "SQLite" if self.url is None else "PostgreSQL"
-        return f"DatabaseSettings({place}, deadline_s={self.deadline_s!r})"
-
-
-class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many days what is stored is kept after its end; 0 is until somebody deletes it. Texts and
-    figures each have their own. Usage is kept, without text."""
-
-    claims_days: float = 1.0
-    """Idempotency keys: no client repeats a request after a day."""
-    events_days: float = 30.0
-    """A stream that ended can be watched again, event by event, for this long; its text stays."""
-    responses_days: float = 0.0
-    """Responses in no conversation, with their texts; OpenAI keeps them for 30 days."""
-    traces_days: float = 90.0
-    """When and how fast: no text."""
-
-
-class ShutdownSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long the server takes to stop."""
-
-    drain_s: float = 20.0
-    """Streams may run on for this long after SIGTERM."""
-    budget_s: float = 30.0
-    """The whole ordered stop; must be longer than the drain."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,9 +61,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     openvino: OpenVinoSettings = OpenVinoSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     trt: TrtSettings = TrtSettings()
+    smaller: str | None = None
+    """The model of `pools` that may answer instead when the first one is overloaded, by its
+    name."""
+    pools: dict[str, PoolSettings] = {}
+    aliases: dict[str, AliasSettings] = {}
+    plans: dict[str, PlanSettings] = {}
+    default_plan: str | None = None
+    """The plan of users who have been given none; without one, nothing limits them."""
     queue: QueueSettings = QueueSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
     generation: GenerationSettings = GenerationSettings()
     http: HttpSettings = HttpSettings()
+    brakes: BrakeSettings = BrakeSettings()
     database: DatabaseSettings = DatabaseSettings()
     retention: RetentionSettings = RetentionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
@@ -309,17 +218,96 @@ def check_settings(settings: Settings) -> None:
         FaultPlan.parse(settings.faults)
     if settings.ops_token is not None:
         _check_token(settings.ops_token)
-    if settings.engine.step_tokens < settings.engine.slots:
-        # Each running stream takes one token of a step, so some would wait for ever.
-        raise SettingsError("engine.step_tokens", "must be at least engine.slots")
-    check_openvino(settings.openvino)
-    check_trt(settings.trt)
-    if settings.engine.kind == "upstream":
-        check_upstream(settings.upstream)
+    check_engine(settings.engine, settings.openvino, settings.trt, settings.upstream)
+    check_scheduling(settings.scheduling)
+    check_brakes(settings.brakes)
+    _check_tables(settings)
     if settings.queue.max_tokens < settings.generation.default_max_tokens:
         raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
     if settings.shutdown.drain_s >= settings.shutdown.budget_s:
         raise SettingsError("shutdown.drain_s", "must be less than shutdown.budget_s")
+
+
+def _check_tables(settings: Settings) -> None:
+    tables: dict[str, Mapping[str, msgspec.Struct]] = {
+        "pools": settings.pools,
+        "aliases": settings.aliases,
+        "plans": settings.plans,
+    }
+    for section, table in tables.items():
+        for name, value in table.items():
+            if not name.strip():
+                raise SettingsError(section, "a name must not be empty")
+            _check_numbers(f"{section}.{name}", value, zero=section != "pools")
+    for name, pool in settings.pools.items():
+        _check_pool(f"pools.{name}", pool)
+    if settings.default_plan is not None and settings.default_plan not in settings.plans:
+        raise SettingsError("default_plan", "must be one of plans")
+    check_model_names(settings, model_names(settings))
+
+
+def _check_pool(key: str, pool: PoolSettings) -> None:
+    for name, value in (("model", pool.model), ("model_name", pool.model_name)):
+        if value is not None and not value.strip():
+            raise SettingsError(f"{key}.{name}", "must not be empty")
+    for section in ("engine", "openvino", "upstream", "trt"):
+        for field, number in _numbers(getattr(pool, section)):
+            _check_number(
+                f"{key}.{section}.{field}", number, zero=f"{section}.{field}" in _MAY_BE_ZERO
+            )
+    try:
+        check_engine(pool.engine, pool.openvino, pool.trt, pool.upstream)
+    except SettingsError as error:
+        raise SettingsError(f"{key}.{error.key}", error.problem) from error
+
+
+def model_names(settings: Settings) -> dict[str, str]:
+    """What each pool's model is called, by the pool's name; the first pool's is empty."""
+    pools = {"": settings} | settings.pools
+    return {
+        key: served_name(
+            pool.model_name,
+            pool.upstream.model if pool.engine.kind == "upstream" else pool.model,
+            is_path=pool.engine.kind != "upstream",
+        )
+        for key, pool in pools.items()
+    }
+
+
+def check_model_names(settings: Settings, names: Mapping[str, str]) -> None:
+    """Whether everything that names a model names one of these. Raises SettingsError."""
+    smaller = {"": settings.smaller} | {key: pool.smaller for key, pool in settings.pools.items()}
+    check_names(names, smaller, settings.aliases, settings.plans)
+
+
+def pool_settings(settings: Settings, name: str) -> Settings:
+    """The settings as if that pool were the only one; an empty name stands for the first one."""
+    if not name:
+        return settings
+    pool = settings.pools[name]
+    return msgspec.structs.replace(
+        settings,
+        model=pool.model,
+        model_name=pool.model_name,
+        engine=pool.engine,
+        openvino=pool.openvino,
+        upstream=pool.upstream,
+        trt=pool.trt,
+        smaller=pool.smaller,
+    )
+
+
+def _check_numbers(key: str, value: msgspec.Struct, *, zero: bool) -> None:
+    for field, number in _numbers(value):
+        # A share of nothing would never be served.
+        _check_number(f"{key}.{field}", number, zero=zero and field != "weight")
+
+
+def _numbers(value: msgspec.Struct) -> Iterator[tuple[str, float]]:
+    for field in value.__struct_fields__:
+        number = getattr(value, field)
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            yield field, number
 
 
 def _check_token(token: str) -> None:
@@ -330,10 +318,10 @@ def _check_token(token: str) -> None:
         raise SettingsError("ops_token", "must be visible ASCII without spaces, as a header is")
 
 
-def _check_number(key: str, value: float) -> None:
+def _check_number(key: str, value: float, *, zero: bool = False) -> None:
     if not math.isfinite(value) or value > _LARGEST:
         raise SettingsError(key, f"must be a number up to {_LARGEST}")
-    if key in _MAY_BE_ZERO:
+    if zero or key in _MAY_BE_ZERO:
         if value < 0:
             raise SettingsError(key, "must be 0 or more")
     elif value <= 0:
@@ -357,7 +345,12 @@ _SECTIONS: dict[str, dict[str, Any]] = {
     for name, kind in _fields(Settings).items()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 }
-_TOP_LEVEL = {name: kind for name, kind in _fields(Settings).items() if name not in _SECTIONS}
+_TOP_LEVEL = {
+    name: kind
+    for name, kind in _fields(Settings).items()
+    # A table of tables has no place for a variable.
+    if name not in _SECTIONS and get_origin(kind) is not dict
+}
 _TRUTHS = {"true": True, "1": True, "yes": True, "on": True} | {
     "false": False,
     "0": False,
@@ -369,6 +362,15 @@ _SHORTEST_TOKEN = 16
 _MAY_BE_ZERO = frozenset(
     {
         "engine.threads",
+        "brakes.failed_keys_per_minute",
+        "brakes.address_per_s",
+        "brakes.key_per_s",
+        "brakes.blocked_prompts_per_hour",
+        "scheduling.interactive_reserve",
+        "scheduling.interactive_objective_s",
+        "scheduling.tool_objective_s",
+        "scheduling.long_objective_s",
+        "scheduling.background_objective_s",
         "openvino.activation_group",
         "openvino.kv_group",
         "upstream.window",

@@ -18,6 +18,7 @@ from antiphon.ids import (
     ResponseId,
     UserId,
 )
+from antiphon.quotas import Bill, Reservation, Reserved, UsageSum, UsedUp
 from antiphon.records import (
     Accepted,
     ApiKey,
@@ -36,6 +37,7 @@ from antiphon.records import (
     Repeated,
     Response,
     ResponseKind,
+    TokenUsage,
     UsageEntry,
     User,
 )
@@ -58,6 +60,15 @@ class Store(Protocol):
 
     async def set_training(self, user: UserId, allowed: bool) -> User | None:
         """Whether this user's conversations may be part of a training export."""
+
+    async def set_plan(self, user: UserId, plan: str | None) -> User | None:
+        """None is the default plan."""
+
+    async def suspend_user(self, user: UserId, reason: str | None) -> User | None:
+        """Until it is done again without a reason."""
+
+    async def suspend_key(self, key: KeyId, reason: str | None) -> ApiKey | None:
+        """Until it is done again without a reason."""
 
     async def add_key(self, key: ApiKey, secret_hash: str) -> None: ...
 
@@ -145,7 +156,9 @@ class Store(Protocol):
         """Undo accept_turn, claim and all: the turn was refused before any work. False when the
         owner has lost it."""
 
-    async def start_response(self, id: ResponseId, owner: NodeId) -> bool:
+    async def start_response(
+        self, id: ResponseId, owner: NodeId, model: ModelName | None = None
+    ) -> bool:
         """Queued no more. False when the owner has lost it."""
 
     async def append_events(
@@ -228,6 +241,44 @@ class Store(Protocol):
     async def unused_contents(self, contents: Sequence[str]) -> tuple[str, ...]:
         """Which of these hashes no file has."""
 
+    # ── what is used ─────────────────────────────────────────────────────────────────────────────
+
+    async def reserve(self, reservation: Reservation) -> Reserved | UsedUp:
+        """Count it, in every limit there is, and open its bill; or write nothing, and say which
+        limit has no room. Of many that ask at once, on whichever servers, only as many are counted
+        as there is room for. Raises RecordNotFound for a user who is gone."""
+
+    async def settle(self, id: ResponseId, usage: TokenUsage, now_ms: int) -> bool:
+        """Close a bill, and give back what was reserved and not used. Once: False from then on.
+        One that has lapsed meanwhile is set right: what a client was told counts."""
+
+    async def release(self, id: ResponseId) -> bool:
+        """Undo `reserve`: the turn was refused before any work. False when there is nothing to be
+        undone."""
+
+    async def uncount(self, id: ResponseId, reserved_ms: int) -> bool:
+        """As `release`, for the bill of a stored response, which is left open."""
+
+    async def renew_reservations(self, ids: Sequence[ResponseId], until_ms: int) -> int:
+        """How many of them are still open and held on."""
+
+    async def lapse_reservations(
+        self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
+    ) -> int:
+        """Close the bills whose lease has passed, at nothing; how many. With `alone`, nobody but
+        `owner` is at work, and the lease of anybody else means nothing, wherever a clock stood."""
+
+    async def usage_sums(
+        self, user: UserId, *, since_ms: int, until_ms: int
+    ) -> tuple[UsageSum, ...]:
+        """By day and model, oldest first."""
+
+    async def bills(
+        self, *, after: tuple[int, str], until_ms: int, limit: int = 500
+    ) -> tuple[Bill, ...]:
+        """Everybody's that were settled before `until_ms`, by the time of that and the id, from
+        the one that follows `after`."""
+
     # ── the whole ────────────────────────────────────────────────────────────────────────────────
 
     async def usage(self, user: UserId, *, since_ms: int = 0) -> tuple[UsageEntry, ...]: ...
@@ -246,6 +297,7 @@ READS = frozenset(
         *("conversation", "conversations", "items", "item", "find_items", "context"),
         *("response", "responses", "events", "input_items", "claimed"),
         *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
+        *("usage_sums", "bills"),
     }
 )
 """The methods that change nothing."""

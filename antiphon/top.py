@@ -134,9 +134,16 @@ def _strip(slots: Sequence[Slot], width: int) -> Iterator[Line]:
     if not slots:
         yield (Span("no engine has been ready yet", "yellow"),)
         return
+    models = dict.fromkeys(slot.model for slot in slots)
+    for model in models:
+        of_model = [slot for slot in slots if slot.model == model]
+        yield from _strip_of(f"{model}: " if len(models) > 1 else "", of_model, width)
+
+
+def _strip_of(name: str, slots: Sequence[Slot], width: int) -> Iterator[Line]:
     counts = Counter(slot.state for slot in slots)
     told = ", ".join(f"{counts[state]} {state}" for state in _MARKS if counts[state])
-    yield (Span(f"{len(slots)} slots: {told}"),)
+    yield (Span(f"{name}{len(slots)} slots: {told}"),)
     marks = [Span(_MARKS.get(slot.state, "?"), _STATE_COLOURS.get(slot.state)) for slot in slots]
     step = max(1, width)
     yield from (marks[start : start + step] for start in range(0, len(marks), step))

@@ -3,7 +3,7 @@
 Beside `app`, which need not know what an upstream is made of.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from antiphon.actors.breaker import Breaker, BreakerSpec
 from antiphon.actors.scheduling.pool import CountPrompt
 from antiphon.engine.upstream import EstimatingTokenizer, Upstream, UpstreamModel
 from antiphon.errors import AntiphonError
-from antiphon.live_settings import LiveSettings
 from antiphon.ports import ChatTokenizer, EngineLauncher
 from antiphon.settings import Settings
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.spec import ChildSpec, Grace
+from antiphon.upstream_settings import UpstreamSettings
 
 _UNKNOWN_WINDOW = 1 << 20
 """Until the first replica says how long its window is: it will refuse by itself what is longer."""
@@ -38,22 +38,24 @@ class EngineParts:
     count_prompt: CountPrompt | None = None
 
 
-def make_upstream(live: LiveSettings, model: UpstreamModel) -> Upstream:
+def make_upstream(settings: Callable[[], UpstreamSettings], model: UpstreamModel) -> Upstream:
     return Upstream(
-        lambda: live.for_engine().upstream,
+        settings,
         lambda name: Breaker(name, _CIRCUIT),
         tokenizer=model.tokenizer,
     )
 
 
-def upstream_parts(live: LiveSettings, model: UpstreamModel, engine: Upstream) -> EngineParts:
+def upstream_parts(
+    settings: UpstreamSettings, model: UpstreamModel, engine: Upstream
+) -> EngineParts:
     async def start(context: ChildContext) -> None:
         await engine.run(context.ready, context.stopping)
 
     return EngineParts(
         launcher=engine,
         tokenizer=model.tokenizer or EstimatingTokenizer(),
-        window=live.current.upstream.window or _UNKNOWN_WINDOW,
+        window=settings.window or _UNKNOWN_WINDOW,
         service=ChildSpec(id="replicas", start=start, shutdown=Grace(_STOP_S)),
         count_prompt=engine.count_prompt if model.tokenizer is None else None,
     )
@@ -62,7 +64,7 @@ def upstream_parts(live: LiveSettings, model: UpstreamModel, engine: Upstream) -
 @asynccontextmanager
 async def running_upstream(settings: Settings, model: UpstreamModel) -> AsyncIterator[Upstream]:
     """One whose service runs while inside, for those who have no tree."""
-    upstream = make_upstream(LiveSettings(settings, lambda: settings), model)
+    upstream = make_upstream(lambda: settings.upstream, model)
     ready, stopping = trio.Event(), trio.Event()
     failure: AntiphonError | None = None
     async with trio.open_nursery() as nursery:

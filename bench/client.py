@@ -26,6 +26,8 @@ class Call:
     body: bytes
     request_id: str
     path: str = "/v1/chat/completions"
+    key: str | None = None
+    """The API key it is sent with."""
     first_text_at: float | None = None
     raw: bytearray = field(default_factory=bytearray)
     sock: socket.socket | None = None
@@ -73,6 +75,7 @@ def start(address: tuple[str, int], call: Call) -> None:
     head = (
         f"POST {call.path} HTTP/1.1\r\nHost: {address[0]}\r\n"
         f"Content-Type: application/json\r\nX-Request-Id: {call.request_id}\r\n"
+        f"{f'Authorization: Bearer {call.key}' + chr(13) + chr(10) if call.key else ''}"
         f"Connection: close\r\nContent-Length: {len(call.body)}\r\n\r\n"
     )
     call.sock = socket.create_connection(address, timeout=10)

@@ -15,12 +15,14 @@ from antiphon.errors import AskTimeout, QueueFull
 from antiphon.events import Admit, CancelCause, Message, Sampling, Turn, TurnFailed
 from antiphon.ids import ActorPath, RequestId
 from antiphon.live_settings import Effect, LiveSettings
+from antiphon.pools import FIRST
 from antiphon.serving import listening
 from antiphon.settings import EngineSettings, GenerationSettings, QueueSettings, Settings
 from antiphon.supervision.exits import Stopped
 from antiphon.supervision.root import Outcome
 from antiphon.testing.contents import NoContents
 from antiphon.testing.models import prepared_default_model
+from antiphon.testing.rig import read_next
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.stores import ScriptedOpener
 
@@ -38,9 +40,9 @@ async def running(
     with listening(live.current) as listeners:
         server = Server(
             live,
-            prepared_default_model(),
+            {FIRST: prepared_default_model()},
             listeners,
-            launcher=launcher,
+            launchers={FIRST: launcher},
             open_store=ScriptedOpener(),
             files=NoContents(),
         )
@@ -158,7 +160,7 @@ async def test_a_reload_counts_for_what_comes_next_and_a_restarted_driver_takes_
             streams.append(await server.directory.open_turn(turn))
             await trio.testing.wait_all_tasks_blocked()
         admits = [command for command in launcher.link.sent if isinstance(command, Admit)]
-        failed = await streams[-1].next_event()
+        failed = await read_next(streams[-1])
         launcher.link.die()
         await trio.testing.wait_all_tasks_blocked()
         silence_after = server.status.silence_s

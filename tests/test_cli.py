@@ -63,8 +63,8 @@ def app(monkeypatch):
     app.served = []
     app.status = 0
 
-    def serve(settings, model, reread, *, reload_first):
-        app.served.append((settings, model))
+    def serve(settings, models, reread, *, reload_first):
+        app.served.append((settings, models))
         app.reread, app.reload_first = reread, reload_first
         return app.status
 
@@ -96,8 +96,8 @@ def test_serve_passes_settings_and_the_prepared_model_on(app, prepared, tmp_path
     result = _run("serve", "--config", str(config))
 
     assert result.exit_code == 0, result.output
-    ((settings, model),) = app.served
-    assert (settings.engine.slots, model) == (4, prepared)
+    ((settings, models),) = app.served
+    assert (settings.engine.slots, models) == (4, {"": prepared})
 
 
 def test_the_configuration_may_be_named_before_the_command_too(app, prepared, tmp_path):

@@ -200,3 +200,36 @@ def test_a_training_export_has_what_its_users_allow(tmp_path):
     assert json.loads((tmp_path / "yes.jsonl").read_text())["messages"][1]["role"] == "assistant"
     assert refused.startswith("0 conversations")
     assert (tmp_path / "no.jsonl").read_bytes() == b""
+
+
+def test_a_user_is_given_a_plan_that_the_settings_define(tmp_path):
+    run("keys", "create", "--user", "alice")
+    config = tmp_path / "settings.toml"
+    config.write_text("[plans.paid]\nrequests_per_minute = 5\n")
+
+    run("users", "set-plan", "alice", "paid", "--config", str(config))
+    assert "\tplan paid\t" in run("users", "list").stdout
+
+    unknown = run("users", "set-plan", "alice", "gold", "--config", str(config), status=1).stderr
+    assert "gold" in unknown
+    assert "paid" in unknown
+    run("users", "set-plan", "alice", "--default")
+    assert "\tdefault plan\t" in run("users", "list").stdout
+    run("users", "set-plan", "alice", status=2)
+
+
+def test_a_user_and_a_key_are_suspended_with_a_reason_and_resumed(tmp_path):
+    secret = run("keys", "create", "--user", "alice").stdout.strip()
+
+    run("users", "suspend", "alice", "--reason", "unpaid bill")
+    run("keys", "suspend", find_key(tmp_path, secret)[0].id, "--reason", "leaked")
+    key, user = find_key(tmp_path, secret)
+    assert (key.suspended, user.suspended) == ("leaked", "unpaid bill")
+    assert "suspended: unpaid bill" in run("users", "list").stdout
+    assert "\tsuspended\t" in run("keys", "list").stdout
+
+    run("users", "resume", "alice")
+    run("keys", "resume", key.prefix)
+    key, user = find_key(tmp_path, secret)
+    assert (key.suspended, user.suspended) == (None, None)
+    run("users", "suspend", "alice", status=2)

@@ -1,12 +1,25 @@
 """The documents say what is there."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 import antiphon
+from antiphon.actors.store.status import StoreStatus
+from antiphon.http.ops.metrics import PrometheusTelemetry
+from antiphon.ids import ModelName
 
 PACKAGE = Path(antiphon.__file__).parent
+DOCUMENTS = PACKAGE.parent / "docs"
+NAME = re.compile(r"\bantiphon_[a-z_]+")
+SUFFIXES = {
+    "counter": ("_total",),
+    "gauge": ("",),
+    "histogram": ("", "_bucket", "_sum", "_count"),
+}
 ARCHITECTURE = (PACKAGE.parent / "docs" / "architecture.md").read_text()
 
 
@@ -21,3 +34,24 @@ def test_every_module_has_its_line_in_the_architecture(room: Path):
     listed = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
 
     assert listed == {file.name for file in room.glob("*.py") if file.name != "__init__.py"}
+
+
+def exported() -> Iterator[str]:
+    """Every name of ours that a query may have."""
+    registry = CollectorRegistry()
+    telemetry = PrometheusTelemetry(registry)
+    telemetry.watch_store(StoreStatus().statistics)
+    telemetry.watch_replicas(ModelName("m"), lambda: ())
+    for family in registry.collect():
+        if family.name.startswith("antiphon_"):
+            yield from (family.name + suffix for suffix in SUFFIXES[family.type])
+
+
+@pytest.mark.parametrize(
+    "document",
+    sorted(file.name for file in DOCUMENTS.glob("*.md") if NAME.search(file.read_text())),
+)
+def test_every_metric_that_a_document_names_exists(document: str, autojump_clock):
+    named = set(NAME.findall((DOCUMENTS / document).read_text()))
+
+    assert named <= set(exported())

@@ -31,7 +31,6 @@ import structlog
 import trio
 
 from antiphon import serving
-from antiphon.actors.engines.status import EngineStatus
 from antiphon.logs import configure_logging
 from antiphon.settings import load_settings
 from antiphon.supervision.root import run_tree
@@ -61,10 +60,10 @@ async def unready(context):
     await trio.sleep_forever()
 
 class Server:
-    name = "one-child"
+    names = ("one-child",)
+    pools = ()
 
-    def __init__(self, live, model, listeners):
-        self.status = EngineStatus(model=self.name, silence_s=1)
+    def __init__(self, live, models, listeners):
         grace = Grace(60.0 if sys.argv[1] == "slow" else 0.1)
         child = ChildSpec(id="c", start=globals()[sys.argv[1]], shutdown=grace, kill_grace_s=0.1)
         self.tree = Supervisor(SupervisorSpec(intensity=0), [child])
@@ -82,7 +81,7 @@ free = {"ANTIPHON_BIND": "127.0.0.1:0", "ANTIPHON_OPS_BIND": "127.0.0.1:0"}
 def read():
     return load_settings(config, free)
 
-sys.exit(serving.serve(read(), None, read, reload_first=lambda: sys.argv[3:] == ["reload"]))
+sys.exit(serving.serve(read(), {}, read, reload_first=lambda: sys.argv[3:] == ["reload"]))
 """
 
 

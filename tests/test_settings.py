@@ -12,7 +12,7 @@ def _keys():
         if isinstance(value, msgspec.Struct):
             for inner in value.__struct_fields__:
                 yield name, inner, getattr(value, inner)
-        else:
+        elif not isinstance(value, dict) and name not in {"default_plan", "smaller"}:
             yield None, name, value
 
 
@@ -21,7 +21,7 @@ def _other(name, default):
     match default:
         case bool():
             return not default
-        case float() if name == "kv_fraction":
+        case float() if name in {"kv_fraction", "interactive_reserve"}:
             return 0.5
         case int() if name in {"kv_group", "activation_group"}:
             return 64
@@ -42,6 +42,8 @@ def _other(name, default):
                 "prompts": "messages",
                 "extras": "on",
                 "durability": "full",
+                "policy": "fcfs",
+                "trusted_proxies": "10.0.0.1, 10.1.0.0/16",
                 "kind": "tensorrt-llm",
                 "kv_cache_dtype": "fp8",
                 "guided_decoding": "off",

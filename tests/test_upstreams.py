@@ -25,11 +25,12 @@ from antiphon.http.openai.parse import parse_chat
 from antiphon.http.openai.turns import make_turn
 from antiphon.ids import ActorPath, RequestId
 from antiphon.live_settings import LiveSettings
+from antiphon.pools import FIRST
 from antiphon.ports import SamplingDefaults
 from antiphon.serving import listening
 from antiphon.settings import EngineSettings, Settings
 from antiphon.supervision.operator import Operator
-from antiphon.supervision.tree import Node
+from antiphon.supervision.tree import Node, node_at
 from antiphon.testing.contents import NoContents
 from antiphon.testing.replicas import ScriptedReplica, serve_replica
 from antiphon.testing.rig import read_all
@@ -54,7 +55,7 @@ async def running(settings: Settings) -> AsyncIterator[Server]:
     with trio.fail_after(20), listening(settings) as listeners:
         server = Server(
             LiveSettings(settings, lambda: settings),
-            model,
+            {FIRST: model},
             listeners,
             open_store=ScriptedOpener(),
             files=NoContents(),
@@ -104,7 +105,7 @@ async def test_a_server_answers_from_its_replicas_and_needs_no_model(nursery: tr
         assert events[-1] == TurnEnded(usage=Usage(prompt_tokens=11, completion_tokens=4))
         assert "".join(e.text for e in events if isinstance(e, Delta)) == "one two three four"
         assert server.not_ready() == ()
-        assert paths(server.snapshot().children[5])[1:] == [
+        assert [path for path in paths(server.snapshot()) if path.startswith("root/pools/")] == [
             "root/pools/pool:m",
             "root/pools/pool:m/replicas",
             "root/pools/pool:m/driver",
@@ -151,13 +152,15 @@ async def test_what_the_replicas_cannot_do_is_refused_before_admission(nursery: 
 async def test_a_restart_of_the_replicas_restarts_what_stands_on_them(nursery: trio.Nursery):
     url = await serve_replica(ScriptedReplica(), nursery)
     async with running(settings_for(url)) as server:
-        pool = server.tree.snapshot().children[5].children[0]
+        pool = node_at(server.snapshot(), "root/pools/pool:m")
+        assert pool is not None
         assert [child.incarnation for child in pool.children] == [1, 1, 1]
 
         await Operator(lambda: server.tree, {}).restart(ActorPath("root/pools/pool:m/replicas"))
 
         assert isinstance((await read(server, "t"))[-1], TurnEnded)
-        pool = server.tree.snapshot().children[5].children[0]
+        pool = node_at(server.snapshot(), "root/pools/pool:m")
+        assert pool is not None
         assert [child.incarnation for child in pool.children] == [2, 2, 2]
 
 

@@ -58,12 +58,14 @@ class Failed:
 class StepResult:
     """What one step did. `freed` lists requests of which the engine holds nothing any more: slot
     and KV are back. A failed request is in `failed` only. `duration_s` is set where an engine
-    steps by itself: what the host could measure is only how long it took to hear of it."""
+    steps by itself: what the host could measure is only how long it took to hear of it.
+    `prefilled` is the best estimate there is of the prompt tokens that the step computed."""
 
     gained: list[Gained] = field(default_factory=list)
     freed: list[EngineRequest] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     duration_s: float | None = None
+    prefilled: int = 0
 
 
 class StepEngine(Protocol):
@@ -76,12 +78,18 @@ class StepEngine(Protocol):
     def descriptors(self) -> Sequence[int]:
         """When one of these is readable a step is worth while, though the engine is not busy."""
 
-    def admit(self, admit: Admit) -> None:
-        """Take the request in; its first token comes in a later step. Raises AdmitRefused."""
+    def admit(self, admit: Admit, generated: Sequence[int] = ()) -> None:
+        """Take the request in; its first token comes in a later step. Raises AdmitRefused.
+
+        `generated` is what its answer has already, from an earlier admission that was aborted and
+        freed: it follows the prompt and counts against `max_tokens` and `min_tokens`, and the seed
+        moves on with it. With a JSON schema that can't be, since the grammar would begin anew.
+        """
 
     def abort(self, request: EngineRequest) -> bool:
-        """Stop one request; a later step reports it freed. Tokens not yet reported are lost.
-        Harmless when unknown.
+        """Stop one request; a later step reports it freed. Tokens not yet reported are lost, all
+        or the last of them: what a step may still report goes on without a gap. Harmless when
+        unknown.
 
         True promises that the very next step frees it and computes nothing more for it. The host
         then gives the slot back before that step, since it reads no command until the step is over.

@@ -23,7 +23,9 @@ from antiphon.events import (
     Halt,
     HostCommand,
     HostFrame,
+    Pause,
     Released,
+    Resume,
     SlotText,
     Stats,
     Step,
@@ -67,6 +69,11 @@ class HostRuntime:
         self._steps = 0
         self._next_heartbeat = time.monotonic()
 
+    @property
+    def paused(self) -> int:
+        """Answers that are kept without a slot."""
+        return self._slots.paused
+
     def run(self) -> None:
         """Serve until Halt. Raises as `turn` does."""
         while self.turn():
@@ -94,6 +101,11 @@ class HostRuntime:
                 case Abort():
                     if (slot := self._slots.abort(command)) is not None:
                         self._abort(slot)
+                case Pause():
+                    if (slot := self._slots.pause(command)) is not None:
+                        self._abort(slot)
+                case Resume():
+                    self._resume(command)
                 case Halt():
                     return False
         self._release_aborted()
@@ -111,11 +123,25 @@ class HostRuntime:
 
     def _admit(self, admit: Admit) -> None:
         text = TextAssembler(admit, self._vocabulary, self._end_tokens)
-        slot = self._slots.admit(admit, text)
+        self._enter(self._slots.admit(admit, text))
+
+    def _resume(self, resume: Resume) -> None:
+        slot = self._slots.resume(resume)
+        if slot is not None:
+            self._enter(slot)
+            return
+        detail = "nothing is kept of a paused answer"
+        self._frames += [
+            Fault(code="lost", detail=detail, request=resume.request),
+            Released(slot=resume.slot, request=resume.request, reason=EndReason.FAILED, tokens=0),
+        ]
+
+    def _enter(self, slot: Slot) -> None:
+        """Into the engine, after what the answer has so far."""
         try:
             if faults.strikes(Site.HOST_ADMIT_REFUSED):
                 raise AdmitRefused("capacity", "a fault plan says so")
-            self._engine.admit(admit)
+            self._engine.admit(slot.admit, slot.generated)
         except AdmitRefused as refusal:
             self._give_up(slot, refusal.code, refusal.detail)
 
@@ -128,7 +154,7 @@ class HostRuntime:
         the slot too early, and whoever waits for it learns of it a whole step sooner."""
         if self._aborted:
             for slot in self._aborted:
-                self._frames.append(self._slots.release(slot, slot.end or EndReason.CANCELLED))
+                self._frames.append(self._slots.release(slot, _reason(slot)))
             self._aborted.clear()
             self._send()
 
@@ -150,14 +176,19 @@ class HostRuntime:
             duration_s = time.perf_counter() - before
         self._steps += 1
         self._frames.append(
-            Step(number=self._steps, duration_s=duration_s, texts=self._texts(result))
+            Step(
+                number=self._steps,
+                duration_s=duration_s,
+                texts=self._texts(result),
+                prefilled=result.prefilled,
+            )
         )
         for failure in result.failed:
             if (slot := self._slots.get(failure.request)) is not None:
                 self._give_up(slot, failure.code, failure.detail)
         for request in result.freed:
             if (slot := self._slots.get(request)) is not None:
-                self._frames.append(self._slots.release(slot, slot.end or EndReason.FAILED))
+                self._frames.append(self._slots.release(slot, _reason(slot)))
 
     def _texts(self, result: StepResult) -> list[SlotText]:
         texts: list[SlotText] = []
@@ -166,13 +197,17 @@ class HostRuntime:
             if slot is None or slot.end is not None:
                 continue
             text = slot.text
-            piece = text.push(gained.tokens, gained.logprobs, last=gained.end is not None)
+            slot.generated += gained.tokens
+            end = gained.end
+            if end is None and slot.pausing:
+                end = slot.due_end  # the engine was told to forget it before it could say so
+            piece = text.push(gained.tokens, gained.logprobs, last=end is not None)
             if piece.stopped:
                 slot.end = EndReason.STOP
-                if gained.end is None:
+                if end is None:
                     self._abort(slot)
             else:
-                slot.end = gained.end
+                slot.end = end
             texts.append(
                 SlotText(
                     slot=slot.index,
@@ -196,3 +231,9 @@ class HostRuntime:
         frames, self._frames = [*self._frames, fault], []
         self._channel.send(frames)
         self._channel.flush(_LAST_WORDS_S)
+
+
+def _reason(slot: Slot) -> EndReason:
+    """Why a slot that the engine has let go of is free. An answer that ended while it was being
+    paused has ended."""
+    return slot.end or (EndReason.PAUSED if slot.pausing else EndReason.FAILED)

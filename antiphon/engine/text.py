@@ -52,6 +52,10 @@ class TextAssembler:
         self.tokens = 0
         """Tokens taken in, an ending one included; those after a stop string are not."""
 
+    def is_end(self, token: int) -> bool:
+        """Whether this token ends the answer, and so says nothing."""
+        return token in self._end_tokens
+
     def push(self, tokens: Sequence[int], logprobs: Sequence[float] | None, *, last: bool) -> Piece:
         """Take new tokens; `last` says that no more will come."""
         parts: list[str] = []

@@ -81,9 +81,9 @@ class TrtEngine:
     def descriptors(self) -> Sequence[int]:
         return ()
 
-    def admit(self, admit: Admit) -> None:
+    def admit(self, admit: Admit, generated: Sequence[int] = ()) -> None:
         """Take the request in. Raises AdmitRefused."""
-        run = Run(admit, self._blocks_needed(admit))
+        run = Run(admit, self._blocks_needed(admit), generated=list(generated))
         if not self._runs:
             self._stepped_at = self._loop.time()
         if not self._blame.holds(admit.request):
@@ -181,6 +181,8 @@ class TrtEngine:
     def _submit(self, run: Run, priority: float) -> None:
         """Put a run into the engine, after what it generated before. Raises AdmitRefused."""
         admit = run.admit
+        if run.generated and admit.sampling.json_schema is not None:
+            raise AdmitRefused("engine_error", "a grammar can't begin in the middle of an answer")
         params = sampling_params(admit, self._library, self._stop_tokens, len(run.generated))
         shared = self._prefixes.shared_tokens(admit.prompt, admit.salt)
         extras = {
@@ -235,6 +237,7 @@ class TrtEngine:
             self._blame.gave_token(request)
             self._try_next()
         run.generated += news.tokens
+        self._result.prefilled += news.prefilled
         if news.ended_by is not None:
             run.over = True
             run.failure = ("engine_error", f"the engine ended it: {news.ended_by}")
@@ -310,10 +313,6 @@ class TrtEngine:
         run = self._runs[request]
         if run.output is not None:
             return
-        if run.generated and run.admit.sampling.json_schema is not None:
-            # Its grammar would start again in the middle of the answer.
-            self._fail(request, "another request made the engine start over")
-            return
         try:
             self._submit(run, _FIRST)
         except AdmitRefused as refusal:
@@ -374,6 +373,7 @@ class TrtEngine:
             run.task.cancel()
         self._blocks_left += run.blocks
         self._releases.gone(request)
+        self._unjudged.pop(request, None)
         self._forget(request)
         if run.failure is not None:
             self._result.failed.append(Failed(request, *run.failure))

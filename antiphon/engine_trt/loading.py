@@ -79,6 +79,8 @@ async def warmed_up(loaded: Loaded, config: HostConfig, statistics: Statistics) 
         priority="priority" in loaded.library.submit_keywords,
         abort_proof=True,  # its final response, or a later request's token
         isolates_tenants=True,  # by salts, and there is no reuse without them
+        # Without aborts a slot would be used to the end of an answer that nobody hears.
+        pausable=config.trt.abort,
     )
 
 

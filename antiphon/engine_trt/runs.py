@@ -37,12 +37,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is new in an output. `ended_by` is the library's word where it isn't one of ours."""
+    """What is new in an output. `ended_by` is the library's word where it isn't one of ours.
+    `prefilled` comes with the first token: what of the prompt no cache had, in however many
+    iterations it was computed."""
 
     tokens: Sequence[int]
     logprobs: Sequence[float] | None
     end: EndReason | None
     ended_by: str | None
+    prefilled: int = 0
 
 
 def read(run: Run) -> Reading:
@@ -50,6 +53,10 @@ def read(run: Run) -> Reading:
     cuts a stop token off."""
     completion = run.output.outputs[0]
     tokens = list(completion.token_ids[run.read :])
+    prefilled = 0
+    if tokens and not run.read:
+        cached = getattr(run.output, "cached_tokens", 0)
+        prefilled = len(run.admit.prompt) + len(run.generated) - cached
     logprobs = None
     if run.admit.sampling.logprobs:
         logprobs = _logprobs(tokens, list(completion.logprobs or ())[run.read :])
@@ -57,7 +64,7 @@ def read(run: Run) -> Reading:
     reason = completion.finish_reason
     end = _ENDS.get(reason)
     strange = reason if end is None and reason not in (None, "not_finished") else None
-    return Reading(tokens, logprobs, end, strange)
+    return Reading(tokens, logprobs, end, strange, prefilled)
 
 
 def _logprobs(tokens: Sequence[int], entries: Sequence[Any]) -> list[float]:

@@ -49,6 +49,9 @@ AntiphonError
     ├─ Unauthenticated        no key, or not a good one (401)
     ├─ NotPermitted           a good key without that scope (403)
     ├─ PayloadTooLarge        the body is over the limit
+    ├─ RateLimited            the caller's own limit is used up (429)
+    ├─ KeySuspended           a good key whose owner is not served for now (403)
+    ├─ Overloaded             the first token would come too late on every pool (503)
     ├─ QueueFull              over the bound on waiting work (503 with Retry-After)
     ├─ QueueExpired           waited longer than the queue deadline
     ├─ EngineUnavailable      no engine is ready and none became so in time
@@ -77,11 +80,14 @@ from antiphon.errors.requests import (
     EngineUnavailable,
     IdempotencyMismatch,
     InvalidRequest,
+    KeySuspended,
     ModelNotFound,
     NotPermitted,
+    Overloaded,
     PayloadTooLarge,
     QueueExpired,
     QueueFull,
+    RateLimited,
     RecordNotFound,
     RequestError,
     ResponseInProgress,
@@ -142,6 +148,7 @@ __all__ = [
     "InjectedFault",
     "IntensityExceeded",
     "InvalidRequest",
+    "KeySuspended",
     "MailboxFull",
     "MaxChildren",
     "ModelDamaged",
@@ -155,9 +162,11 @@ __all__ = [
     "NotPermitted",
     "OpsRefused",
     "OpsUnreachable",
+    "Overloaded",
     "PayloadTooLarge",
     "QueueExpired",
     "QueueFull",
+    "RateLimited",
     "RecordNotFound",
     "RequestError",
     "ResponseInProgress",

@@ -1,9 +1,15 @@
 """What a client is told: the fault, or the misfortune, of one request."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from antiphon.errors.base import AntiphonError
+
+
+def _seconds(seconds: float) -> str:
+    """Rounded up: who comes then finds room."""
+    return f"{math.ceil(seconds * 1000)} ms" if seconds < 1 else f"{math.ceil(seconds)} s"
 
 
 class RequestError(AntiphonError):
@@ -128,6 +134,51 @@ class PayloadTooLarge(RequestError):
 
     limit: int
     sentence: ClassVar[str] = "The request body is larger than {limit} bytes."
+
+
+@dataclass(eq=False)
+class RateLimited(RequestError):
+    """The caller's own limit, not the server's: `limit` of `unit` (`requests per minute`,
+    `tokens per day`, `concurrent requests`, ...) is used up."""
+
+    unit: str
+    limit: float
+    retry_after_s: float | None
+    """None: what was asked for is more than the limit by itself, and no waiting helps."""
+    limits: tuple[Any, ...] = ()
+    """`events.RateLimit` of each limit, as it stands."""
+
+    def __str__(self) -> str:
+        if self.retry_after_s is None:
+            return (
+                f"Request too large: the limit is {self.limit:.12g} {self.unit}. Shorten the "
+                "prompt, or lower max_tokens."
+            )
+        return (
+            f"Rate limit reached: {self.limit:.12g} {self.unit}. Please try again in "
+            f"{_seconds(self.retry_after_s)}."
+        )
+
+
+@dataclass(eq=False)
+class KeySuspended(RequestError):
+    """The key is good, and its owner is not to be served for now."""
+
+    reason: str
+    sentence: ClassVar[str] = "This API key is suspended: {reason}. Contact the operator."
+
+
+@dataclass(eq=False)
+class Overloaded(RequestError):
+    """The first token would come later than the class of the request allows, on every pool."""
+
+    predicted_s: float
+    objective_s: float
+    retry_after_s: float
+    sentence: ClassVar[str] = (
+        "The server is overloaded: the first token would take {predicted_s:.1f} s. Please try "
+        "again in {retry_after_s:.0f} s."
+    )
 
 
 @dataclass(eq=False)

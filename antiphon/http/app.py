@@ -6,6 +6,7 @@ from quart_trio import QuartTrio
 
 from antiphon.http.auth import require_key
 from antiphon.http.boundary import BoundedApp
+from antiphon.http.brakes import Brakes
 from antiphon.http.openai.chat import ChatRoutes
 from antiphon.http.openai.conversations.export import ExportRoutes
 from antiphon.http.openai.conversations.item_routes import ItemRoutes
@@ -31,11 +32,13 @@ def make_api_app(
     responses: Responses | None = None,
     store: StoreAccess | None = None,
     contents: Contents | None = None,
+    brakes: Brakes | None = None,
 ) -> QuartTrio:
     """The application behind the API listener. Settings are asked for at each use. Without a store
     there is nothing that keeps state."""
     app = BoundedApp(__name__, settings, telemetry, is_openai=True)
-    require_key(app, accounts)
+    app.brakes = brakes
+    require_key(app, accounts, brakes)
     ChatRoutes(
         chat=chat, http=settings, generation=generation, telemetry=telemetry, responses=responses
     ).register(app)

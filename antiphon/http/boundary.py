@@ -13,10 +13,13 @@ from quart_trio.wrappers import TrioRequest, TrioResponse
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from antiphon.errors import RateLimited
 from antiphon.http.asgi import ExchangeConnection
+from antiphon.http.auth import bearer_token
 from antiphon.http.body_stream import PacedRequest
+from antiphon.http.brakes import Brakes
 from antiphon.http.errors import ErrorReply, describe_error, error_body, error_headers
-from antiphon.http.exchange import Exchange, current_exchange
+from antiphon.http.exchange import Exchange, current_exchange, exchange_of
 from antiphon.ports import Telemetry
 from antiphon.settings import HttpSettings
 
@@ -40,6 +43,7 @@ class BoundedApp(QuartTrio):
         super().__init__(name, static_folder=None)
         self.telemetry = telemetry
         self.is_quiet = not is_openai
+        self.brakes: Brakes | None = None
         self._is_openai = is_openai
         self._settings = settings
         self.config["RESPONSE_TIMEOUT"] = None
@@ -54,6 +58,8 @@ class BoundedApp(QuartTrio):
         self.config["BODY_TIMEOUT"] = settings.body_timeout_s
 
     async def handle_request(self, request: Request) -> Response | WerkzeugResponse:
+        if self.brakes is not None and (refusal := self._refused(request, self.brakes)) is not None:
+            return refusal
         async with self.request_context(request) as context:
             exchange = current_exchange()
             if request.url_rule is not None:
@@ -93,6 +99,23 @@ class BoundedApp(QuartTrio):
         exchange.facts["error"] = reply.code or reply.type
         if not reply.is_expected:
             log.error("request_failed", request_id=exchange.request_id, exc_info=error)
+
+    def _refused(self, request: Request, brakes: Brakes) -> TrioResponse | None:
+        """Before anything is done for the request: it has no context, and its body is unread."""
+        exchange = exchange_of(request.scope)
+        client = request.scope.get("client")
+        try:
+            exchange.address = brakes.arrive(
+                client[0] if client else None,
+                ",".join(request.headers.getlist("x-forwarded-for")),
+                bearer_token(request.headers.get("authorization")),
+            )
+        except RateLimited as error:
+            exchange.is_quiet = True  # told once a minute, not for each
+            reply = describe_error(error)
+            self.log_failure(exchange, error, reply)
+            return _respond(reply)
+        return None
 
     async def _on_error(self, error: Exception) -> ResponseReturnValue:
         reply = describe_error(error)

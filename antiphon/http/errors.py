@@ -21,14 +21,17 @@ from antiphon.errors import (
     HostStartFailed,
     IdempotencyMismatch,
     InvalidRequest,
+    KeySuspended,
     MailboxFull,
     MaxChildren,
     ModelNotFound,
     NoActor,
     NotPermitted,
+    Overloaded,
     PayloadTooLarge,
     QueueExpired,
     QueueFull,
+    RateLimited,
     RecordNotFound,
     ResponseInProgress,
     StorageFull,
@@ -38,6 +41,8 @@ from antiphon.errors import (
     Unauthenticated,
     UnknownCursor,
 )
+from antiphon.events import RateLimit
+from antiphon.http.limits import rate_limit_headers
 
 _MAX_RETRY_AFTER_S = 60.0
 """openai-node ignores advice over 60 s and openai-python gives up at 120 s."""
@@ -59,6 +64,7 @@ class ErrorReply:
     code: str | None = None
     retry_after_s: float | None = None
     retry_is_safe: bool | None = None
+    limits: tuple[RateLimit, ...] = ()
     allow: str | None = None
     is_expected: bool = True
     """False for a defect of ours, which is logged with its traceback."""
@@ -87,9 +93,11 @@ def error_body(reply: ErrorReply) -> bytes:
 
 def error_headers(reply: ErrorReply) -> dict[str, str]:
     """The headers that advise a client: when to retry, and whether at all."""
-    headers = {}
+    headers = rate_limit_headers(reply.limits)
     if reply.retry_after_s is not None:
-        wait = min(max(reply.retry_after_s, 0.0), _MAX_RETRY_AFTER_S)
+        # A client's own limit is told as it is: one of a day doesn't end within a minute.
+        longest = math.inf if reply.status == 429 else _MAX_RETRY_AFTER_S
+        wait = min(max(reply.retry_after_s, 0.0), longest)
         headers["Retry-After"] = str(max(1, math.ceil(wait)))
         headers["retry-after-ms"] = str(max(1, math.ceil(wait * 1000)))
     if reply.retry_is_safe is not None:
@@ -133,6 +141,21 @@ def describe_error(error: BaseException) -> ErrorReply:
             return _interrupted(500, "The server could not store this request.", "storage_failed")
         case PayloadTooLarge():
             return _invalid(413, message, code="request_too_large")
+        case RateLimited(retry_after_s=after, limits=limits):
+            return ErrorReply(
+                status=429,
+                message=message,
+                type="rate_limit_error",
+                code="rate_limit_exceeded",
+                retry_after_s=after,
+                # An SDK that is told to wait longer than it likes comes back at once instead.
+                retry_is_safe=after is not None and after <= _MAX_RETRY_AFTER_S,
+                limits=limits,
+            )
+        case KeySuspended():
+            return _denied(403, message, "permission_error", "key_suspended")
+        case Overloaded(retry_after_s=after):
+            return _refused(message, "overloaded_error", "overloaded", after)
         case QueueFull(retry_after_s=after):
             return _refused(message, "overloaded_error", "overloaded", after)
         case QueueExpired(retry_after_s=after):

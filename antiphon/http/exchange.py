@@ -59,6 +59,8 @@ class Exchange:
     cancelled: CancelCause | None = None
     principal: Principal | None = None
     """Who makes the request, once that is known."""
+    address: str = ""
+    """Where it comes from, as far as the settings let that be believed."""
     _turn: Held | None = None
 
     @classmethod
@@ -130,7 +132,12 @@ class Exchange:
 
 def current_exchange() -> Exchange:
     """The exchange of the request that this task handles."""
-    return cast("Exchange", cast("dict[str, Any]", request.scope)[_EXCHANGE_KEY])
+    return exchange_of(request.scope)
+
+
+def exchange_of(scope: Any) -> Exchange:
+    """The exchange that was begun with an ASGI scope."""
+    return cast("Exchange", cast("dict[str, Any]", scope)[_EXCHANGE_KEY])
 
 
 def _has_body(scope: HTTPScope) -> bool:

@@ -56,8 +56,13 @@ _PROBLEMS = {
     ),
     "bills are open of responses that are gone": _problem(
         "reserved_for_nothing",
-        """FROM usage_entries u WHERE u.settled_ms IS NULL
+        """FROM usage_entries u WHERE u.settled_ms IS NULL AND u.lease_ms IS NULL
             AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.id = u.response_id)""",
+    ),
+    "users have another number of answers counted as running than there are": _problem(
+        "running",
+        """FROM user_quotas q WHERE q.running <> (SELECT COUNT(*) FROM usage_entries u
+            WHERE u.user_id = q.user_id AND u.settled_ms IS NULL AND u.reserved_ms IS NOT NULL)""",
     ),
     "responses have a status that contradicts their end": _problem(
         "status",

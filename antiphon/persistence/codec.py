@@ -43,8 +43,10 @@ _decoder = msgspec.json.Decoder()
 _FOLDED_LENGTH = 256
 """A search sees that much of a title: PostgreSQL's index entries end at 2,704 bytes."""
 
-USER = "id, tenant, name, created_ms, training"
-KEY = "id, user_id, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms"
+USER = "id, tenant, name, created_ms, training, plan, suspended"
+KEY = (
+    "id, user_id, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms, suspended"
+)
 CONVERSATION = "id, user_id, created_ms, updated_ms, title, metadata, archived_ms"
 ITEM = "i.id, i.type, i.role, i.status, i.tokens, i.created_ms, b.body"
 RESPONSE = (
@@ -90,18 +92,20 @@ def scopes_text(scopes: Iterable[Scope]) -> str:
 
 
 def user(row: Row) -> User:
-    id, tenant, name, created_ms, training = row
+    id, tenant, name, created_ms, training, plan, suspended = row
     return User(
         id=UserId(id),
         tenant=TenantId(tenant),
         name=name,
         created_ms=created_ms,
         training=bool(training),
+        plan=plan,
+        suspended=suspended,
     )
 
 
 def api_key(row: Row) -> ApiKey:
-    id, owner, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms = row
+    id, owner, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms, why = row
     return ApiKey(
         id=KeyId(id),
         user=UserId(owner),
@@ -112,6 +116,7 @@ def api_key(row: Row) -> ApiKey:
         expires_ms=expires_ms,
         revoked_ms=revoked_ms,
         last_used_ms=last_used_ms,
+        suspended=why,
     )
 
 

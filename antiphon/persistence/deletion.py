@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from antiphon.errors import ResponseInProgress
 from antiphon.ids import ConversationId, FileId, ItemId, NodeId, ResponseId, UserId
-from antiphon.persistence import codec, files
+from antiphon.persistence import codec, files, quotas
 from antiphon.persistence.conversations import ITEM_POSITION, UNLOCK, unlocked
 from antiphon.persistence.port import Statement, Transaction, statement
 from antiphon.records import Receipt
@@ -30,7 +30,8 @@ _RESPONSES = statement("responses.delete", "DELETE FROM responses WHERE id = ANY
 _SETTLE = statement(
     "usage.settle_lost",
     """UPDATE usage_entries SET input_tokens = 0, cached_tokens = 0, output_tokens = 0,
-        reasoning_tokens = 0, settled_ms = $2 WHERE response_id = ANY($1) AND settled_ms IS NULL""",
+        reasoning_tokens = 0, settled_ms = $2 WHERE response_id = ANY($1) AND settled_ms IS NULL
+        RETURNING user_id, reserved_tokens, reserved_ms""",
 )
 _FILES_USED = statement(
     "file_uses.of_homes", "SELECT DISTINCT file_id FROM file_uses WHERE home = ANY($1)"
@@ -104,6 +105,7 @@ _USERS_CLAIMS = statement(
 _FORGET_NAME = statement(
     "usage.forget_user", "UPDATE usage_entries SET user_id = NULL WHERE user_id = $1"
 )
+_FORGET_QUOTA = statement("quotas.delete", "DELETE FROM user_quotas WHERE user_id = $1")
 _DELETE_USER = statement("users.delete", "DELETE FROM users WHERE id = $1")
 _RECEIPT = statement(
     "receipts.insert",
@@ -121,7 +123,6 @@ _UNANSWERED = statement(
     """SELECT home, first_position, last_position, completed_ms FROM responses
         WHERE id = $1 AND status IN ('cancelled', 'failed') FOR UPDATE""",
 )
-_UNRESERVE = statement("usage.unreserve", "DELETE FROM usage_entries WHERE response_id = $1")
 
 _EVERYTHING = (1 << 63) - 1
 
@@ -207,8 +208,8 @@ async def withdraw(tx: Transaction, id: ResponseId, owner: NodeId) -> bool:
     conversation, created_ms, *place = row
     for sql in _OF_TURN.values():
         await tx.execute(sql, *place, id)
+    await quotas.release(tx, id)
     await _responses(tx, [id], created_ms)
-    await tx.execute(_UNRESERVE, id)
     if conversation is not None:
         await tx.execute(UNLOCK, conversation, id, created_ms)
     return True
@@ -269,6 +270,7 @@ async def rest_of_user(tx: Transaction, user: UserId, now_ms: int, removed: Remo
     last.add(await delete_files(tx, [row[0] for row in await tx.fetch(_USERS_FILES, user)]))
     await last.delete(tx, "idempotency_claims", _USERS_CLAIMS, user)
     await tx.execute(_FORGET_NAME, user)
+    await tx.execute(_FORGET_QUOTA, user)
     await last.delete(tx, "users", _DELETE_USER, user)
     last.add(removed)
     return await receipt(tx, last, user, now_ms)
@@ -304,6 +306,6 @@ async def _responses(tx: Transaction, ids: Sequence[str], now_ms: int) -> Remove
     if ids:
         for table, sql in _OF_RESPONSES.items():
             await removed.delete(tx, table, sql, list(ids))
-        await tx.execute(_SETTLE, list(ids), now_ms)
+        await quotas.give_back(tx, await tx.fetch(_SETTLE, list(ids), now_ms))
         await removed.delete(tx, "responses", _RESPONSES, list(ids))
     return removed

@@ -9,7 +9,8 @@ from antiphon.records import ApiKey, User
 
 _ADD_USER = statement(
     "users.add",
-    f"INSERT INTO users ({codec.USER}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING",
+    f"""INSERT INTO users ({codec.USER}) VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (id) DO NOTHING""",
 )
 _USER = statement("users.get", f"SELECT {codec.USER} FROM users WHERE id = $1")
 _USERS = statement("users.list", f"SELECT {codec.USER} FROM users ORDER BY created_ms, id")
@@ -17,10 +18,19 @@ _SET_TRAINING = statement(
     "users.set_training",
     f"UPDATE users SET training = $2 WHERE id = $1 RETURNING {codec.USER}",
 )
+_SET_PLAN = statement(
+    "users.set_plan", f"UPDATE users SET plan = $2 WHERE id = $1 RETURNING {codec.USER}"
+)
+_SUSPEND_USER = statement(
+    "users.suspend", f"UPDATE users SET suspended = $2 WHERE id = $1 RETURNING {codec.USER}"
+)
+_SUSPEND_KEY = statement(
+    "keys.suspend", f"UPDATE api_keys SET suspended = $2 WHERE id = $1 RETURNING {codec.KEY}"
+)
 _ADD_KEY = statement(
     "keys.add",
     f"""INSERT INTO api_keys ({codec.KEY}, secret_hash)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)""",
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)""",
 )
 _NOTE_FACT = statement(
     "facts.note",
@@ -53,7 +63,14 @@ _KEYS_EXIST = "keys_exist"
 
 async def add_user(tx: Transaction, user: User) -> None:
     await tx.execute(
-        _ADD_USER, user.id, user.tenant, user.name, user.created_ms, int(user.training)
+        _ADD_USER,
+        user.id,
+        user.tenant,
+        user.name,
+        user.created_ms,
+        int(user.training),
+        user.plan,
+        user.suspended,
     )
 
 
@@ -71,6 +88,21 @@ async def set_training(tx: Transaction, id: UserId, allowed: bool) -> User | Non
     return None if row is None else codec.user(row)
 
 
+async def set_plan(tx: Transaction, id: UserId, plan: str | None) -> User | None:
+    row = await tx.fetchrow(_SET_PLAN, id, plan)
+    return None if row is None else codec.user(row)
+
+
+async def suspend_user(tx: Transaction, id: UserId, reason: str | None) -> User | None:
+    row = await tx.fetchrow(_SUSPEND_USER, id, reason)
+    return None if row is None else codec.user(row)
+
+
+async def suspend_key(tx: Transaction, id: KeyId, reason: str | None) -> ApiKey | None:
+    row = await tx.fetchrow(_SUSPEND_KEY, id, reason)
+    return None if row is None else codec.api_key(row)
+
+
 async def add_key(tx: Transaction, key: ApiKey, secret_hash: str) -> None:
     # Erasing the last user must not turn a server with keys into one without.
     await tx.execute(_NOTE_FACT, _KEYS_EXIST, key.created_ms)
@@ -85,6 +117,7 @@ async def add_key(tx: Transaction, key: ApiKey, secret_hash: str) -> None:
         key.expires_ms,
         key.revoked_ms,
         key.last_used_ms,
+        key.suspended,
         secret_hash,
     )
 

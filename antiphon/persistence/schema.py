@@ -150,10 +150,27 @@ _BOOKS = (
         removed TEXT NOT NULL, contents TEXT NOT NULL){strict}""",
 )
 
+_QUOTAS = (
+    "ALTER TABLE users ADD COLUMN plan TEXT",
+    "ALTER TABLE users ADD COLUMN suspended TEXT",
+    "ALTER TABLE api_keys ADD COLUMN suspended TEXT",
+    # Of a bill that is counted by a limit, and of one that belongs to no stored response.
+    "ALTER TABLE usage_entries ADD COLUMN reserved_ms BIGINT",
+    "ALTER TABLE usage_entries ADD COLUMN owner TEXT",
+    "ALTER TABLE usage_entries ADD COLUMN lease_ms BIGINT",
+    "CREATE INDEX usage_entries_by_lease ON usage_entries (lease_ms) WHERE settled_ms IS NULL",
+    """CREATE INDEX usage_entries_by_settlement ON usage_entries (settled_ms, response_id)
+        WHERE settled_ms IS NOT NULL""",
+    """CREATE TABLE user_quotas (
+        user_id TEXT PRIMARY KEY REFERENCES users (id), windows TEXT NOT NULL,
+        running BIGINT NOT NULL){strict}""",
+)
+
 MIGRATIONS = (
     Migration(1, "first", _PEOPLE + _CONVERSATIONS + _RESPONSES + _FILES + _BOOKS),
     # A request may name an item by its id alone.
     Migration(2, "items_by_id", ("CREATE INDEX items_by_id ON items (id)",)),
+    Migration(3, "quotas", _QUOTAS),
 )
 
 
@@ -173,11 +190,12 @@ def _table(name: str, key: str, rest: str) -> Table:
 
 
 TABLES = (
-    _table("users", "id", "tenant name created_ms training"),
+    _table("users", "id", "tenant name created_ms training plan suspended"),
     _table(
         "api_keys",
         "id",
-        "user_id secret_hash prefix name scopes created_ms expires_ms revoked_ms last_used_ms",
+        "user_id secret_hash prefix name scopes created_ms expires_ms revoked_ms last_used_ms "
+        "suspended",
     ),
     _table("facts", "name", "noted_ms"),
     _table(
@@ -214,8 +232,9 @@ TABLES = (
         "usage_entries",
         "response_id",
         "user_id model reserved_tokens created_ms input_tokens cached_tokens output_tokens "
-        "reasoning_tokens settled_ms",
+        "reasoning_tokens settled_ms reserved_ms owner lease_ms",
     ),
+    _table("user_quotas", "user_id", "windows running"),
     _table(
         "inference_traces",
         "response_id",

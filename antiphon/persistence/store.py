@@ -14,6 +14,7 @@ from antiphon.ids import (
 )
 from antiphon.persistence import (
     account,
+    bills,
     context,
     conversations,
     deletion,
@@ -21,11 +22,13 @@ from antiphon.persistence import (
     files,
     leases,
     people,
+    quotas,
     responses,
     turns,
 )
 from antiphon.persistence.expiry import Retention
 from antiphon.persistence.port import Database
+from antiphon.quotas import Bill, Reservation, Reserved, UsageSum, UsedUp
 from antiphon.records import (
     Accepted,
     ApiKey,
@@ -44,6 +47,7 @@ from antiphon.records import (
     Repeated,
     Response,
     ResponseKind,
+    TokenUsage,
     UsageEntry,
     User,
 )
@@ -76,6 +80,15 @@ class SqlStore:
 
     async def set_training(self, user: UserId, allowed: bool) -> User | None:
         return await self._database.write(lambda tx: people.set_training(tx, user, allowed))
+
+    async def set_plan(self, user: UserId, plan: str | None) -> User | None:
+        return await self._database.write(lambda tx: people.set_plan(tx, user, plan))
+
+    async def suspend_user(self, user: UserId, reason: str | None) -> User | None:
+        return await self._database.write(lambda tx: people.suspend_user(tx, user, reason))
+
+    async def suspend_key(self, key: KeyId, reason: str | None) -> ApiKey | None:
+        return await self._database.write(lambda tx: people.suspend_key(tx, key, reason))
 
     async def add_key(self, key: ApiKey, secret_hash: str) -> None:
         await self._database.write(lambda tx: people.add_key(tx, key, secret_hash))
@@ -183,8 +196,10 @@ class SqlStore:
     async def withdraw_turn(self, id: ResponseId, owner: NodeId) -> bool:
         return await self._database.write(lambda tx: deletion.withdraw(tx, id, owner))
 
-    async def start_response(self, id: ResponseId, owner: NodeId) -> bool:
-        return await self._database.write(lambda tx: turns.start(tx, id, owner))
+    async def start_response(
+        self, id: ResponseId, owner: NodeId, model: ModelName | None = None
+    ) -> bool:
+        return await self._database.write(lambda tx: turns.start(tx, id, owner, model))
 
     async def append_events(
         self, owner: NodeId, batches: Sequence[tuple[ResponseId, EventBatch]]
@@ -272,6 +287,38 @@ class SqlStore:
 
     async def usage(self, user: UserId, *, since_ms: int = 0) -> tuple[UsageEntry, ...]:
         return await self._database.read(lambda tx: responses.usage(tx, user, since_ms))
+
+    async def usage_sums(
+        self, user: UserId, *, since_ms: int, until_ms: int
+    ) -> tuple[UsageSum, ...]:
+        return await self._database.read(lambda tx: bills.sums(tx, user, since_ms, until_ms))
+
+    async def bills(
+        self, *, after: tuple[int, str], until_ms: int, limit: int = 500
+    ) -> tuple[Bill, ...]:
+        return await self._database.read(lambda tx: bills.settled(tx, after, until_ms, limit))
+
+    async def reserve(self, reservation: Reservation) -> Reserved | UsedUp:
+        return await self._database.write(lambda tx: quotas.reserve(tx, reservation))
+
+    async def settle(self, id: ResponseId, usage: TokenUsage, now_ms: int) -> bool:
+        return await self._database.write(lambda tx: quotas.settle(tx, id, usage, now_ms))
+
+    async def release(self, id: ResponseId) -> bool:
+        return await self._database.write(lambda tx: quotas.release(tx, id))
+
+    async def uncount(self, id: ResponseId, reserved_ms: int) -> bool:
+        return await self._database.write(lambda tx: quotas.uncount(tx, id, reserved_ms))
+
+    async def renew_reservations(self, ids: Sequence[ResponseId], until_ms: int) -> int:
+        return await self._database.write(lambda tx: quotas.renew(tx, ids, until_ms))
+
+    async def lapse_reservations(
+        self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
+    ) -> int:
+        return await self._database.write(
+            lambda tx: quotas.lapse(tx, now_ms, owner, alone=alone, limit=limit)
+        )
 
     async def export_user(self, user: UserId) -> JsonObject | None:
         return await self._database.read(lambda tx: account.export(tx, user))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from antiphon.errors import ConversationLocked, IdempotencyMismatch, RecordNotFound
-from antiphon.ids import NodeId, ResponseId, UserId
-from antiphon.persistence import codec, context, deletion, itemlog
+from antiphon.ids import ModelName, NodeId, ResponseId, UserId
+from antiphon.persistence import codec, context, deletion, itemlog, quotas
 from antiphon.persistence.conversations import EXISTS, UNLOCK
 from antiphon.persistence.port import MissingReference, Transaction, Write, statement
 from antiphon.records import (
@@ -71,7 +71,7 @@ _RESERVE = statement(
 )
 _START = statement(
     "responses.start",
-    """UPDATE responses SET status = 'in_progress'
+    """UPDATE responses SET status = 'in_progress', model = COALESCE($3, model)
         WHERE id = $1 AND owner = $2 AND completed_ms IS NULL""",
 )
 _OWNED = statement(
@@ -88,7 +88,8 @@ _FINISH = statement(
     "responses.finish",
     """UPDATE responses SET status = $3, completed_ms = $4, incomplete_reason = $5,
         input_tokens = $6, cached_tokens = $7, output_tokens = $8, reasoning_tokens = $9,
-        orphaned_ms = NULL, last_position = first_position + input_count + $10 - 1
+        orphaned_ms = NULL, last_position = first_position + input_count + $10 - 1,
+        model = COALESCE($11, model)
         WHERE id = $1 AND owner = $2 AND completed_ms IS NULL
         RETURNING user_id, home, first_position + input_count, conversation_id, model""",
 )
@@ -98,10 +99,8 @@ _FINISHED_BY = statement(
 _KEEP_ERROR = statement(
     "response_bodies.error", "UPDATE response_bodies SET error = $2 WHERE response_id = $1"
 )
-_SETTLE = statement(
-    "usage.settle",
-    """UPDATE usage_entries SET input_tokens = $2, cached_tokens = $3, output_tokens = $4,
-        reasoning_tokens = $5, settled_ms = $6 WHERE response_id = $1 AND settled_ms IS NULL""",
+_KEEP_REQUEST = statement(
+    "response_bodies.request", "UPDATE response_bodies SET request = $2 WHERE response_id = $1"
 )
 _TRACE = statement(
     "traces.insert",
@@ -248,8 +247,10 @@ def _accepted(turn: NewTurn, home: str, first: int) -> list[Write]:
     ]
 
 
-async def start(tx: Transaction, id: ResponseId, owner: NodeId) -> bool:
-    return await tx.execute(_START, id, owner) == 1
+async def start(
+    tx: Transaction, id: ResponseId, owner: NodeId, model: ModelName | None = None
+) -> bool:
+    return await tx.execute(_START, id, owner, model) == 1
 
 
 async def append_events(
@@ -289,6 +290,7 @@ async def finish(tx: Transaction, final: FinalState) -> bool:
         final.incomplete_reason,
         *usage,
         len(final.output),
+        final.model,
     )
     if row is None:
         # Final already by this owner, or lost to another one.
@@ -304,9 +306,10 @@ async def finish(tx: Transaction, final: FinalState) -> bool:
         response=final.response,
         direction=itemlog.OUTPUT,
     )
-    batch.append((_SETTLE, (final.response, *usage, final.completed_ms)))
     if final.error is not None:
         batch.append((_KEEP_ERROR, (final.response, codec.error_text(final.error))))
+    if final.request is not None:
+        batch.append((_KEEP_REQUEST, (final.response, codec.to_json(final.request))))
     if final.events is not None:
         events = final.events
         batch.append((_LOG, (final.response, events.first, events.last, events.body)))
@@ -314,6 +317,7 @@ async def finish(tx: Transaction, final: FinalState) -> bool:
         batch.append((_TRACE, _trace(final, model)))
     if conversation is not None:
         batch.append((UNLOCK, (conversation, final.response, final.completed_ms)))
+    await quotas.settle(tx, final.response, final.usage, final.completed_ms, model)
     await itemlog.write(tx, batch, "output")
     return True
 

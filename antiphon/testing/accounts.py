@@ -14,6 +14,7 @@ class ScriptedAccounts:
         self.principal = principal
         self.error: AntiphonError | None = None
         self.secrets: list[str | None] = []
+        self.remembered: set[str] = set()
 
     async def authenticate(self, secret: str | None) -> Principal:
         await trio.lowlevel.checkpoint()
@@ -21,3 +22,6 @@ class ScriptedAccounts:
         if self.error is not None:
             raise self.error
         return self.principal
+
+    def remembers(self, secret: str) -> bool:
+        return secret in self.remembered

@@ -17,6 +17,7 @@ from antiphon.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    TurnPlaced,
     Usage,
 )
 from antiphon.ids import ModelName
@@ -83,6 +84,11 @@ class ScriptedChat:
     ) -> None:
         self.text = text
         self.refusal = refusal
+        self.placed: TurnPlaced | None = None
+        """Where every turn goes; by default to the model that it asks for."""
+        self.known = {MODEL}
+        self.plans: list[str | None] = []
+        """Whose models were listed."""
         self.turns: list[ScriptedTurn] = []
         self.counted: tuple[Message, ...] = ()
         """What was asked for last when tokens were counted."""
@@ -96,8 +102,12 @@ class ScriptedChat:
         """The next turn that a request opens."""
         return await self._receiver.receive()
 
-    def models(self) -> tuple[ModelCard, ...]:
-        return (ModelCard(name=MODEL, created=1_700_000_000, owned_by="antiphon", window=2048),)
+    def models(self, plan: str | None = None) -> tuple[ModelCard, ...]:
+        self.plans.append(plan)
+        return tuple(
+            ModelCard(name=name, created=1_700_000_000, owned_by="antiphon", window=2048)
+            for name in sorted(self.known)
+        )
 
     def capabilities(self, model: ModelName) -> Capabilities | None:
         self._known(model)
@@ -123,6 +133,7 @@ class ScriptedChat:
             raise self.refusal
         stream = ScriptedTurn(turn)
         self.turns.append(stream)
+        stream.feed(self.placed or TurnPlaced(model=turn.model))
         self._sender.send_nowait(stream)
         if self.text is not None:
             for choice in range(turn.choices):
@@ -130,9 +141,8 @@ class ScriptedChat:
             stream.finish(completion=len(self.text) * turn.choices)
         return stream
 
-    @staticmethod
-    def _known(model: ModelName) -> None:
-        if model != MODEL:
+    def _known(self, model: ModelName) -> None:
+        if model not in self.known:
             raise ModelNotFound(model)
 
 

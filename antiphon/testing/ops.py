@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.actors.breaker import BreakerStatistics
-from antiphon.http.ops.app import SlotView
+from antiphon.actors.routing.router import Routing
 from antiphon.http.ops.commands import OpsCommands
-from antiphon.ids import ActorPath, RequestId, SlotIndex
+from antiphon.http.ops.views import PoolStatus, SlotView
+from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
 from antiphon.live_settings import Change
 from antiphon.ports import ReplicaStatistics
 from antiphon.supervision.runtime import RuntimeStatistics
@@ -64,6 +65,24 @@ def a_breaker(circuit: str = "closed", **fields: Any) -> BreakerStatistics:
     )
 
 
+def a_pool(model: str = "m", **fields: Any) -> PoolStatus:
+    """A pool with one slot, in use."""
+    return PoolStatus(
+        **{
+            "model": ModelName(model),
+            "problem": None,
+            "slots": 1,
+            "running": 1,
+            "waiting": 0,
+            "waiting_tokens": 0,
+            "window": 2048,
+            "cost": 1.0,
+            "smaller": None,
+            **fields,
+        }
+    )
+
+
 @dataclass
 class ScriptedSources:
     """OpsSources of one slot, one child, one breaker and a calm loop, unless a test says more."""
@@ -73,6 +92,7 @@ class ScriptedSources:
     root: Node = field(default_factory=lambda: a_node("root", a_worker("root/<pool>")))
     circuits: list[BreakerStatistics] = field(default_factory=lambda: [a_breaker()])
     fleet: list[ReplicaStatistics] = field(default_factory=list)
+    decisions: list[Routing] = field(default_factory=list)
 
     def not_ready(self) -> Sequence[str]:
         return self.reasons
@@ -83,7 +103,15 @@ class ScriptedSources:
     def slots(self) -> Sequence[SlotView]:
         request_id = RequestId("req_1")
         return [
-            SlotView(slot=SlotIndex(0), state="decode", request_id=request_id, tokens=5, age_s=0.25)
+            SlotView(
+                model=ModelName("m"),
+                slot=SlotIndex(0),
+                state="decode",
+                request_id=request_id,
+                tokens=5,
+                age_s=0.25,
+                lane="interactive",
+            )
         ]
 
     def tree(self) -> Node:
@@ -106,6 +134,12 @@ class ScriptedSources:
 
     def replicas(self) -> Sequence[ReplicaStatistics]:
         return self.fleet
+
+    def pools(self) -> Sequence[PoolStatus]:
+        return [a_pool()]
+
+    def routing(self) -> Sequence[Routing]:
+        return self.decisions
 
 
 class NoOperator:

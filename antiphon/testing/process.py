@@ -88,7 +88,9 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def starting_server(**environment: str) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
+def starting_server(
+    config: Path | None = None, **environment: str
+) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
     """Start a server and don't wait for it; it is ended with SIGTERM. Its database and its files
     are its own unless the environment names others; models are shared."""
     with tempfile.TemporaryDirectory(prefix="antiphon-") as folder:
@@ -97,16 +99,18 @@ def starting_server(**environment: str) -> Iterator[tuple["subprocess.Popen[str]
             "ANTIPHON_DATABASE_URL": f"sqlite:///{folder}/antiphon.db",
             "ANTIPHON_DATA_DIR": folder,
         }
-        with _process(own | environment) as started:
+        options = () if config is None else ("--config", str(config))
+        with _process(options, own | environment) as started:
             yield started
 
 
 @contextlib.contextmanager
 def _process(
+    options: tuple[str, ...],
     environment: dict[str, str],
 ) -> Iterator[tuple["subprocess.Popen[str]", LogTail]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "antiphon", "serve"],
+        [sys.executable, "-m", "antiphon", *options, "serve"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -131,12 +135,12 @@ def _process(
 
 
 @contextlib.contextmanager
-def running_server(**environment: str) -> Iterator[ServerProcess]:
+def running_server(config: Path | None = None, **environment: str) -> Iterator[ServerProcess]:
     """Start a server, wait for its banner, and end it with SIGTERM.
 
     Raises RuntimeError with the end of its log if it never becomes ready.
     """
-    with starting_server(**environment) as (process, log):
+    with starting_server(config, **environment) as (process, log):
         assert process.stdout is not None
         banner = _banner(process, process.stdout, log)
         log.wait_for("server_ready", within_s=_START_S)

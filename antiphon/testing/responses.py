@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import trio
 
 from antiphon.errors import AntiphonError, RecordNotFound, UnknownCursor
-from antiphon.events import CancelCause, FinishReason
+from antiphon.events import CancelCause, FinishReason, TurnPlaced
 from antiphon.ids import ConversationId, ItemId, ModelName, ResponseId, UserId
 from antiphon.narration import (
     Ended,
@@ -47,6 +47,7 @@ class ScriptedWatcher:
     def __init__(self, response: Response) -> None:
         self.response = response
         self.error: AntiphonError | None = None
+        self.placed: TurnPlaced | None = None
         self.cancels: list[CancelCause] = []
         self.cancelled = trio.Event()
         self.waiting = trio.Event()

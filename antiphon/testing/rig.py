@@ -2,9 +2,10 @@
 over a scripted engine."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import trio
@@ -12,19 +13,25 @@ import trio
 from antiphon.actors.address import Address
 from antiphon.actors.breaker import Breaker
 from antiphon.actors.engines.status import EngineStatus
+from antiphon.actors.routing.router import RoutedPool, Router
+from antiphon.actors.routing.rules import rules_of
 from antiphon.actors.scheduling.engine_pool import EnginePool, PoolLimits
 from antiphon.actors.scheduling.messages import SchedulerMessage
+from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.actors.scheduling.scheduler import ScheduleView
+from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
-from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.ids import ModelName, RequestId
-from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults, Telemetry, TurnStream
+from antiphon.ports import ChatTokenizer, Meter, ModelCard, SamplingDefaults, Telemetry, TurnStream
+from antiphon.settings import Settings
 from antiphon.supervision.root import run_tree
-from antiphon.supervision.spec import SupervisorSpec
+from antiphon.supervision.spec import ChildSpec, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.testing.scripted import ScriptedLauncher
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.workload import Workload
 
 MODEL = ModelName("scripted")
 _SHARDS = 2
@@ -54,6 +61,11 @@ class Rig:
     """The running core. Its shards are open to tests that crash a session."""
 
     directory: Directory
+    router: Router
+    ttft_s: dict[ModelName, float]
+    """By model: what its pool predicts from now on, instead of what it would."""
+    engines: dict[ModelName, EnginePool]
+    """All pools by their models, also the first one, whose parts are here by themselves."""
     launcher: ScriptedLauncher
     status: EngineStatus
     view: ScheduleView
@@ -93,11 +105,18 @@ def a_turn(name: str, **fields: Any) -> Turn:
     )
 
 
+async def read_next(stream: TurnStream) -> TurnEvent:
+    """The next event that tells of the answer, and not of where it comes from."""
+    while isinstance(event := await stream.next_event(), TurnPlaced):
+        pass
+    return event
+
+
 async def read_all(stream: TurnStream) -> list[TurnEvent]:
-    """Every event up to the terminal one."""
+    """Every one of those up to the terminal one."""
     events: list[TurnEvent] = []
     while not events or not isinstance(events[-1], TurnEnded | TurnFailed):
-        events.append(await stream.next_event())
+        events.append(await read_next(stream))
     return events
 
 
@@ -112,8 +131,13 @@ async def running_rig(
     telemetry: Telemetry | None = None,
     tokenizer: ChatTokenizer | None = None,
     sends_messages: bool = False,
+    others: Mapping[str, ScriptedLauncher] = MappingProxyType({}),
+    smaller: Mapping[str, str] = MappingProxyType({}),
+    settings: Settings | None = None,
+    meter: Meter | None = None,
 ) -> AsyncIterator[Rig]:
-    """Start the core, wait until it is ready, and stop it in order afterwards."""
+    """Start the core, wait until it is ready, and stop it in order afterwards. `others` are further
+    pools, by the names of their models, `smaller` is by model; `settings` are for the router."""
     launcher = launcher or ScriptedLauncher()
     recording = telemetry if isinstance(telemetry, RecordingTelemetry) else RecordingTelemetry()
     facts = telemetry or recording
@@ -125,20 +149,42 @@ async def running_rig(
             silence_s=silence_s,
         )
     )
-    engine = EnginePool(
-        "root/pool",
-        ModelCard(name=MODEL, created=0, owned_by="test", window=512),
-        launcher,
-        facts,
-        lambda: limits.now,
-        tokenizer=tokenizer or WordTokenizer(),
-        sampling_defaults=SamplingDefaults(),
-        start_timeout_s=start_timeout_s,
-        stop_grace_s=3.0,
-        scheduler_mailbox=64,
-        sends_messages=sends_messages,
-        rng=random.Random(0),  # of the back-off's jitter: the same run every time
-    )
+
+    def pool(id: str, name: str, launcher: ScriptedLauncher) -> EnginePool:
+        return EnginePool(
+            f"root/{id}",
+            ModelCard(name=ModelName(name), created=0, owned_by="test", window=512),
+            launcher,
+            facts,
+            lambda: limits.now,
+            tokenizer=tokenizer or WordTokenizer(),
+            sampling_defaults=SamplingDefaults(),
+            start_timeout_s=start_timeout_s,
+            stop_grace_s=3.0,
+            scheduler_mailbox=64,
+            sends_messages=sends_messages,
+            rng=random.Random(0),  # of the back-off's jitter: the same run every time
+        )
+
+    engine = pool("pool", MODEL, launcher)
+    more = {name: pool(f"pool-{name}", name, each) for name, each in others.items()}
+    charges = Charges(meter)
+    ttft_s: dict[ModelName, float] = {}
+
+    def routed(name: ModelName, engine: EnginePool) -> RoutedPool:
+        def predict(
+            workload: Workload, prompt: Sequence[int], max_tokens: int, salt: str | None = None
+        ) -> Prediction | None:
+            if name in ttft_s:
+                return Prediction(wait_s=ttft_s[name], prefill_s=0.0)
+            return engine.pool.predict(workload, prompt, max_tokens, salt)
+
+        return RoutedPool(
+            pool=replace(engine.pool, predict=predict),
+            view=engine.view,
+            smaller=ModelName(smaller[name]) if name in smaller else None,
+        )
+
     shards = [
         Supervisor(SupervisorSpec(dynamic=True, max_children=64, intensity=0))
         for _ in range(_SHARDS)
@@ -146,18 +192,29 @@ async def running_rig(
     tree = Supervisor(
         SupervisorSpec(intensity=2, period_s=60.0),
         [
+            *([] if meter is None else [ChildSpec(id="charges", start=charges.run)]),
             engine.supervisor.child("pool"),
+            *(each.supervisor.child(f"pool-{name}") for name, each in more.items()),
             *(shard.child(f"shard-{i}") for i, shard in enumerate(shards)),
         ],
     )
+    router = Router(
+        [routed(ModelName(name), each) for name, each in ({MODEL: engine} | more).items()],
+        lambda: rules_of(settings or Settings()),
+        facts,
+    )
     directory = Directory(
-        engine.pool,
+        router,
         [(f"root/shard-{i}", shard) for i, shard in enumerate(shards)],
         facts,
+        charges,
     )
     stop, ready = trio.Event(), trio.Event()
     rig = Rig(
         directory=directory,
+        router=router,
+        ttft_s=ttft_s,
+        engines={MODEL: engine} | {ModelName(name): each for name, each in more.items()},
         launcher=launcher,
         status=engine.status,
         view=engine.view,

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import msgspec
 import trio
 
 from antiphon.engine.stops import StopFilter
@@ -21,8 +22,10 @@ from antiphon.events import (
     Halt,
     HostCommand,
     HostFrame,
+    Pause,
     Ready,
     Released,
+    Resume,
     SlotText,
     Stats,
     Step,
@@ -54,6 +57,7 @@ def scripted_capabilities(
         json_schema=True,
         abort_proof=True,
         isolates_tenants=True,
+        pausable=True,
     )
 
 
@@ -63,8 +67,20 @@ class _Live:
     words: list[str]
     stops: StopFilter
     tokens: int = 0
+    fresh: bool = True
     aborted: bool = False
+    pausing: bool = False
     ended: EndReason | None = None
+
+    @property
+    def leaves(self) -> bool:
+        """The next step frees it without a word."""
+        return self.aborted or self.pausing
+
+    def released(self, reason: EndReason) -> Released:
+        return Released(
+            slot=self.admit.slot, request=self.admit.request, reason=reason, tokens=self.tokens
+        )
 
 
 @dataclass(eq=False)
@@ -88,6 +104,7 @@ class ScriptedLink:
 
     def __post_init__(self) -> None:
         self._live: dict[EngineRequest, _Live] = {}
+        self._paused: dict[EngineRequest, _Live] = {}
         self._seen: set[EngineRequest] = set()
         self._hung = False
         self._lost: str | None = None
@@ -107,9 +124,16 @@ class ScriptedLink:
             case Admit():
                 self._admit(command)
             case Abort():
+                self._paused.pop(command.request, None)
                 if (live := self._live.get(command.request)) is not None:
                     live.aborted = True
                     self._work.set()
+            case Pause():
+                if (live := self._live.get(command.request)) is not None:
+                    live.pausing = True
+                    self._work.set()
+            case Resume():
+                self._go_on(command)
             case Halt():
                 self.die("halted")
 
@@ -143,25 +167,28 @@ class ScriptedLink:
         """The requests that occupy a slot, oldest first."""
         return tuple(self._live)
 
+    @property
+    def paused(self) -> tuple[EngineRequest, ...]:
+        """The requests that are kept without a slot, the one paused first first."""
+        return tuple(self._paused)
+
     def step(self) -> None:
-        """Run one step now: every live slot gains a word, ended and aborted ones are released."""
+        """Run one step now: every live slot gains a word; ended, aborted and paused ones are
+        released. A prompt is computed whole, with the first word of its slot."""
         self.steps += 1
         texts: list[SlotText] = []
         released: list[Released] = []
+        prefilled = 0
         for request, live in list(self._live.items()):
-            if not live.aborted:
+            if not live.leaves:
+                prefilled += len(live.admit.prompt) + live.tokens if live.fresh else 0
                 texts.append(self._next_word(live))
-            if live.aborted or live.ended is not None:
+            if live.leaves or live.ended is not None:
                 del self._live[request]
-                released.append(
-                    Released(
-                        slot=live.admit.slot,
-                        request=request,
-                        reason=live.ended or EndReason.CANCELLED,
-                        tokens=live.tokens,
-                    )
-                )
-        self.emit(Step(number=self.steps, duration_s=self.step_s or 0.01, texts=texts))
+                released.append(live.released(self._reason(live)))
+        duration_s = self.step_s or 0.01
+        step = Step(number=self.steps, duration_s=duration_s, texts=texts, prefilled=prefilled)
+        self.emit(step)
         for frame in released:
             self.emit(frame)
 
@@ -200,14 +227,8 @@ class ScriptedLink:
         """The engine gives up this one: Fault, then Released."""
         live = self._live.pop(request)
         self.emit(Fault(code=code, detail=detail, request=request))
-        self.emit(
-            Released(
-                slot=live.admit.slot,
-                request=request,
-                reason=EndReason.CAPACITY if code == "capacity" else EndReason.FAILED,
-                tokens=live.tokens,
-            )
-        )
+        reason = EndReason.CAPACITY if code == "capacity" else EndReason.FAILED
+        self.emit(live.released(reason))
 
     def emit(self, frame: HostFrame) -> None:
         """Put any frame on the wire, also one that breaks the contract."""
@@ -216,9 +237,7 @@ class ScriptedLink:
             self._work.set()
 
     def _admit(self, command: Admit) -> None:
-        occupied = {live.admit.slot for live in self._live.values()}
-        if command.slot in occupied or not 0 <= command.slot < self.capabilities.slots:
-            raise AssertionError(f"Admit to slot {command.slot}, which is not free")
+        self._check_free(command)
         if command.request in self._seen:
             raise AssertionError(f"request {command.request} was admitted twice")
         self._seen.add(command.request)
@@ -236,6 +255,34 @@ class ScriptedLink:
         self._live[command.request] = _Live(admit=command, words=words, stops=stops)
         self._work.set()
 
+    def _go_on(self, command: Resume) -> None:
+        self._check_free(command)
+        live = self._paused.pop(command.request, None)
+        if live is None:
+            request, slot, reason = command.request, command.slot, EndReason.FAILED
+            self.emit(Fault(code="lost", detail="nothing is kept of it", request=request))
+            self.emit(Released(slot=slot, request=request, reason=reason, tokens=0))
+            return
+        live.admit = msgspec.structs.replace(live.admit, slot=command.slot)
+        live.pausing, live.fresh = False, True
+        self._live[command.request] = live
+        self._work.set()
+
+    def _check_free(self, command: Admit | Resume) -> None:
+        occupied = {live.admit.slot for live in self._live.values()}
+        if command.slot in occupied or not 0 <= command.slot < self.capabilities.slots:
+            name = type(command).__name__
+            raise AssertionError(f"{name} to slot {command.slot}, which is not free")
+
+    def _reason(self, live: _Live) -> EndReason:
+        """Why it is released; one that is only paused is kept."""
+        if live.ended is not None:
+            return live.ended
+        if live.aborted:
+            return EndReason.CANCELLED
+        self._paused[live.admit.request] = live
+        return EndReason.PAUSED
+
     def _refusal(self, admit: Admit) -> str | None:
         """The code of a host that can't run it: what a server should never ask for."""
         engine = self.capabilities
@@ -248,6 +295,7 @@ class ScriptedLink:
         return math.ceil((len(admit.prompt) + admit.max_tokens) / self.capabilities.block_size)
 
     def _next_word(self, live: _Live) -> SlotText:
+        live.fresh = False
         word = live.words[live.tokens] if live.words else ""
         live.tokens += 1
         if live.tokens >= len(live.words):

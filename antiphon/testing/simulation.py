@@ -32,6 +32,9 @@ from antiphon.testing.web import ConnectionCut, connected, local_web, read_answe
 _CLIENTS = 10
 _WEB_CLIENTS = 3
 _SETTLE_S = 120.0
+_BACKGROUND = 0.3
+"""Of all turns: enough that others make them give way all the time."""
+_USERS = (None, "user_a", "user_b")
 _LONGEST_ANSWER = 40
 _PAUSES_S = (0.0, 0.0, 0.0, 0.05, 1.5)
 _LONG_STALL_S = 45.0
@@ -137,6 +140,8 @@ class _Simulation:
                 choices=record.choices,
                 max_tokens=dice.randint(1, _LONGEST_ANSWER),
                 sampling=Sampling(seed=dice.getrandbits(31)),
+                background=dice.random() < _BACKGROUND,
+                user=dice.choice(_USERS),
             )
         except AntiphonError as error:
             record.refused = type(error).__name__
@@ -203,6 +208,7 @@ class _Simulation:
             "reserved blocks": rig.view.schedule is not None
             and rig.view.schedule.load().reserved_blocks == 0,
             "forgotten tokens": rig.status.tokens == {},
+            "nothing paused": rig.status.paused == 0,
             "a ready engine": rig.status.problem(trio.current_time()) is None,
         }
         return [

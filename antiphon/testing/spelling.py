@@ -33,12 +33,12 @@ class SpellingEngine:
     live: dict[EngineRequest, list[int]] = field(default_factory=dict)
     aborted: list[EngineRequest] = field(default_factory=list)
 
-    def admit(self, admit: Admit) -> None:
+    def admit(self, admit: Admit, generated: Sequence[int] = ()) -> None:
         if admit.prompt[0] == HANG:
             signal.pause()
         if self.refuse is not None:
             raise self.refuse
-        self.live[admit.request] = [*_HELLO, END]
+        self.live[admit.request] = [*_HELLO, END][len(generated) :]
 
     def abort(self, request: EngineRequest) -> bool:
         if self.live.pop(request, None) is not None:

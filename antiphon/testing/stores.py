@@ -1,19 +1,22 @@
 """A store that a test scripts, for what must run on a clock that jumps: the real one works in
 threads, which such a clock doesn't wait for.
 
-It knows people and keys, that nothing is left over, and nothing else on purpose: a second store
-with every rule would only drift from the real one, which is quick enough on a real clock.
+It knows people and keys, which bills are open, that nothing is left over, and nothing else on
+purpose: a second store with every rule would only drift from the real one, which is quick enough on
+a real clock.
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import trio
 
 from antiphon.errors import StoreError
-from antiphon.ids import KeyId, NodeId, UserId
-from antiphon.records import ApiKey, Orphan, Receipt, User
+from antiphon.ids import KeyId, NodeId, ResponseId, UserId
+from antiphon.quotas import Reservation, Reserved, Standing, UsedUp
+from antiphon.records import ApiKey, Orphan, Receipt, TokenUsage, User
 from antiphon.storage import Store
 
 _CLOSING_S = 0.1
@@ -26,6 +29,11 @@ class ScriptedStore:
         self.people: dict[UserId, User] = {}
         self.by_hash: dict[str, ApiKey] = {}
         self.touched: list[dict[KeyId, int]] = []
+        self.bills: dict[ResponseId, Reservation] = {}
+        """Those that are open."""
+        self.settled: dict[ResponseId, TokenUsage] = {}
+        self.refusal: UsedUp | None = None
+        self.standings: tuple[Standing, ...] = ()
         self.before: Callable[[], Awaitable[None]] | None = None
         self.asked: list[str] = []
 
@@ -59,6 +67,48 @@ class ScriptedStore:
     ) -> tuple[Orphan, ...]:
         await self._begin("orphans")
         return ()
+
+    async def reserve(self, reservation: Reservation) -> Reserved | UsedUp:
+        await self._begin("reserve")
+        if self.refusal is not None:
+            return self.refusal
+        self.bills[reservation.id] = reservation
+        return Reserved(standings=self.standings)
+
+    async def settle(self, id: ResponseId, usage: TokenUsage, now_ms: int) -> bool:
+        await self._begin("settle")
+        self.bills.pop(id, None)
+        return self.settled.setdefault(id, usage) is usage
+
+    async def release(self, id: ResponseId) -> bool:
+        await self._begin("release")
+        return self.bills.pop(id, None) is not None
+
+    async def uncount(self, id: ResponseId, reserved_ms: int) -> bool:
+        await self._begin("uncount")
+        held = self.bills.get(id)
+        return held is not None and held.now_ms == reserved_ms and bool(self.bills.pop(id))
+
+    async def renew_reservations(self, ids: Sequence[ResponseId], until_ms: int) -> int:
+        await self._begin("renew_reservations")
+        held = [id for id in ids if id in self.bills]
+        self.bills |= {id: replace(self.bills[id], lease_ms=until_ms) for id in held}
+        return len(held)
+
+    async def lapse_reservations(
+        self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
+    ) -> int:
+        await self._begin("lapse_reservations")
+        gone = [
+            each.id
+            for each in self.bills.values()
+            if (each.lease_ms is not None and each.lease_ms <= now_ms)
+            or (alone and each.owner != owner)
+        ]
+        for id in gone:
+            del self.bills[id]
+            self.settled[id] = TokenUsage()
+        return len(gone)
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         await self._begin("expire")

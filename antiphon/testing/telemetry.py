@@ -2,6 +2,7 @@
 
 from antiphon.events import CancelCause
 from antiphon.ids import ModelName
+from antiphon.workload import WorkloadClass
 
 
 class NullTelemetry:
@@ -22,7 +23,21 @@ class NullTelemetry:
     def admission_rejected(self, reason: str) -> None:
         pass
 
+    def turn_routed(self, model: ModelName, reason: str) -> None:
+        pass
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
+        pass
+
+    def lane_in_flight(
+        self, model: ModelName, lane: WorkloadClass, *, running: int, waiting: int, tokens: int
+    ) -> None:
+        pass
+
+    def generation_paused(self, model: ModelName) -> None:
+        pass
+
+    def first_token_predicted(self, model: ModelName, predicted_s: float, actual_s: float) -> None:
         pass
 
     def queue_left(self, model: ModelName, seconds: float) -> None:
@@ -53,6 +68,9 @@ class NullTelemetry:
         pass
 
     def engine_restarted(self, model: ModelName) -> None:
+        pass
+
+    def braked(self, reason: str) -> None:
         pass
 
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
@@ -87,8 +105,22 @@ class RecordingTelemetry:
     def admission_rejected(self, reason: str) -> None:
         self.reports.append(("admission_rejected", reason))
 
+    def turn_routed(self, model: ModelName, reason: str) -> None:
+        self.reports.append(("turn_routed", model, reason))
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         self.reports.append(("requests_in_flight", model, running, waiting))
+
+    def lane_in_flight(
+        self, model: ModelName, lane: WorkloadClass, *, running: int, waiting: int, tokens: int
+    ) -> None:
+        self.reports.append(("lane_in_flight", model, lane, running, waiting, tokens))
+
+    def generation_paused(self, model: ModelName) -> None:
+        self.reports.append(("generation_paused", model))
+
+    def first_token_predicted(self, model: ModelName, predicted_s: float, actual_s: float) -> None:
+        self.reports.append(("first_token_predicted", model, predicted_s, actual_s))
 
     def queue_left(self, model: ModelName, seconds: float) -> None:
         self.reports.append(("queue_left", model, seconds))
@@ -119,6 +151,9 @@ class RecordingTelemetry:
 
     def engine_restarted(self, model: ModelName) -> None:
         self.reports.append(("engine_restarted", model))
+
+    def braked(self, reason: str) -> None:
+        self.reports.append(("braked", reason))
 
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
         self.reports.append(("store_unit_finished", kind, outcome, seconds))

@@ -83,7 +83,7 @@ def guarded_server(
             return sqlite_tables(folder / "antiphon.db")
         return postgres_tables(postgres, environment["ANTIPHON_DATABASE_URL"])
 
-    with running_server(**environment) as process:
+    with running_server(None, **environment) as process:
         yield GuardedServer(process=process, folder=folder, environment=environment, tables=tables)
 
 

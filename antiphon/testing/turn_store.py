@@ -15,7 +15,7 @@ from antiphon.errors import (
     IdempotencyMismatch,
     RecordNotFound,
 )
-from antiphon.ids import ConversationId, NodeId, ResponseId, UserId
+from antiphon.ids import ConversationId, ModelName, NodeId, ResponseId, UserId
 from antiphon.records import (
     Accepted,
     EventBatch,
@@ -126,8 +126,14 @@ class TurnStore:
         self._refuse(id)
         return self._is_owner(id, owner) and self.rows.pop(id) is not None
 
-    async def start_response(self, id: ResponseId, owner: NodeId) -> bool:
-        return self._is_owner(id, owner)
+    async def start_response(
+        self, id: ResponseId, owner: NodeId, model: ModelName | None = None
+    ) -> bool:
+        if not self._is_owner(id, owner):
+            return False
+        row = self.rows[id]
+        row.response = replace(row.response, model=model or row.response.model)
+        return True
 
     async def append_events(
         self, owner: NodeId, batches: Sequence[tuple[ResponseId, EventBatch]]
@@ -156,6 +162,8 @@ class TurnStore:
             usage=final.usage,
             error=final.error,
             incomplete_reason=final.incomplete_reason,
+            model=final.model or row.response.model,
+            request=final.request or row.response.request,
         )
         return True
 

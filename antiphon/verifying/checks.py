@@ -7,7 +7,7 @@ They hold for any model, so none knows what an answer should say.
 from collections.abc import Awaitable, Callable
 
 from antiphon.events import Capabilities
-from antiphon.verifying import answers, slots
+from antiphon.verifying import answers, pauses, slots
 from antiphon.verifying.talk import Talk
 
 Check = Callable[[Talk], Awaitable[None]]
@@ -32,6 +32,7 @@ CHECKS: dict[Check, Callable[[Capabilities], bool]] = {
     slots.an_abort_of_nobody_hurts_nobody: lambda _: True,
     slots.a_storm_of_aborts_leaks_no_slot_and_no_block: lambda _: True,
     slots.no_conversation_hears_anothers_word: lambda _: True,
+    pauses.a_paused_answer_goes_on_where_it_was: lambda engine: engine.pausable,
 }
 
 

@@ -17,8 +17,10 @@ from antiphon.events import (
     Capabilities,
     EndReason,
     Fault,
+    Pause,
     Ready,
     Released,
+    Resume,
     Sampling,
     Stats,
     Step,
@@ -43,6 +45,7 @@ class Answer:
     """What the tokens of the log-probabilities spell."""
     fault: Fault | None = None
     first_at: float | None = None
+    paused: bool = False
     released: Released | None = None
     released_at: float = 0.0
     changed: trio.Event = field(default_factory=trio.Event)
@@ -65,6 +68,7 @@ class Client:
     """The engine is gone; `lost` says how."""
     _freed: trio.Event = field(default_factory=trio.Event)
     _beat: trio.Event = field(default_factory=trio.Event)
+    _step: trio.Event = field(default_factory=trio.Event)
 
     def __post_init__(self) -> None:
         self.free.extend(SlotIndex(index) for index in range(self.capabilities.slots))
@@ -93,6 +97,26 @@ class Client:
     async def abort(self, request: EngineRequest) -> None:
         """Raises HostLost."""
         await self.link.send(Abort(request=request, slot=self.answers[request].slot))
+
+    async def stepped(self) -> None:
+        """Until the engine has made one more step."""
+        await self._step.wait()
+
+    async def pause(self, request: EngineRequest) -> Answer:
+        """Until its slot is free: it is paused, or its end came first. Raises HostLost."""
+        answer = self.answers[request]
+        await self.link.send(Pause(request=request, slot=answer.slot))
+        while not answer.paused and answer.released is None:
+            await answer.changed.wait()
+        return answer
+
+    async def resume(self, request: EngineRequest) -> None:
+        """Wait for a free slot and have it go on there. Raises HostLost."""
+        while not self.free:
+            await self._freed.wait()
+        answer = self.answers[request]
+        answer.slot, answer.paused = self.free.popleft(), False
+        await self.link.send(Resume(request=request, slot=answer.slot))
 
     async def heard(self, request: EngineRequest) -> None:
         """Until it has a token, or is over."""
@@ -124,6 +148,8 @@ class Client:
             match frame:
                 case Step():
                     self._on_step(frame)
+                case Released(reason=EndReason.PAUSED):
+                    self._on_paused(frame)
                 case Released():
                     self._on_released(frame)
                 case Fault():
@@ -150,6 +176,8 @@ class Client:
         if self.steps and step.number != self.steps[-1].number + 1:
             self.violations.append(f"step {step.number} after {self.steps[-1].number}")
         self.steps.append(step)
+        self._step.set()
+        self._step = trio.Event()
         for piece in step.texts:
             answer = self._answer(piece.request, "text")
             if answer is None:
@@ -172,6 +200,19 @@ class Client:
             if answer.first_at is None:
                 answer.first_at = trio.current_time()
             _tell(answer)
+
+    def _on_paused(self, released: Released) -> None:
+        answer = self.answers[released.request]
+        if answer.paused or answer.released is not None:
+            self.violations.append(f"request {released.request} paused without a slot")
+            return
+        if (released.slot, released.tokens) != (answer.slot, answer.tokens):
+            self.violations.append(f"request {released.request} paused as {released}")
+        answer.paused = True
+        self.free.append(answer.slot)
+        self._freed.set()
+        self._freed = trio.Event()
+        _tell(answer)
 
     def _on_released(self, released: Released) -> None:
         answer = self._answer(released.request, "the end")

@@ -111,14 +111,14 @@ async def test_on_a_rough_tensorrt_llm(tmp_path: Path, conversations: int | None
 async def test_on_openvino(tmp_path: Path, conversations: int | None):
     strikes = 2 if conversations else 1
     async with openvino(tmp_path) as subject, pool(subject) as (rig, strike):
-        canaries = await sing(rig, conversations or 24, strike, strikes=strikes)
+        canaries = await sing(rig, conversations or 16, strike, strikes=strikes)
         await check(rig, canaries, strikes)
 
         assert rig.status.hosts == strikes + 1
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("cluster", "few"), [(llamas, 8), (antiphons, 16)])
+@pytest.mark.parametrize(("cluster", "few"), [(llamas, 8), (antiphons, 10)])
 async def test_on_two_replicas(cluster, few: int, conversations: int | None):
     strikes = 2 if conversations else 1
     async with cluster(2) as servers, pool(servers.subject, is_elsewhere=True) as (rig, _):

@@ -21,7 +21,7 @@ ENGINES = [
 
 
 ENGINES_PAGE = (Path(antiphon.__file__).parents[1] / "docs" / "engines.md").read_text()
-STORMS = {"upstream-llama-server": 40, "upstream-antiphon": 100}
+STORMS = {"openvino": 80, "upstream-llama-server": 40, "upstream-antiphon": 60}
 """Where 200 admits take longer than they tell."""
 
 

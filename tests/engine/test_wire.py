@@ -14,8 +14,10 @@ from antiphon.events import (
     Fault,
     Halt,
     HostFrame,
+    Pause,
     Ready,
     Released,
+    Resume,
     Sampling,
     SlotText,
     Stats,
@@ -60,8 +62,10 @@ FRAMES: list[HostFrame] = [
                 logprobs=[TokenLogprob(text="", data=b"\xf0\x9f", logprob=-1.5)],
             )
         ],
+        prefilled=7,
     ),
     Released(slot=SlotIndex(0), request=EngineRequest(1), reason=EndReason.STOP, tokens=2),
+    Released(slot=SlotIndex(0), request=EngineRequest(3), reason=EndReason.PAUSED, tokens=2),
     Stats(steps=1, live=0, kv_usage=0.25),
     Fault(code="x", detail="y"),
 ]
@@ -82,7 +86,8 @@ def test_frames_survive_any_split_of_the_stream(cuts: list[int]):
 
 
 def test_commands_survive_the_round_trip():
-    commands = [ADMIT, Abort(request=EngineRequest(7), slot=SlotIndex(3)), Halt()]
+    where = {"request": EngineRequest(7), "slot": SlotIndex(3)}
+    commands = [ADMIT, Pause(**where), Resume(**where), Abort(**where), Halt()]
 
     assert command_decoder().feed(b"".join(map(encode_frame, commands))) == commands
 

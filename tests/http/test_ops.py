@@ -110,7 +110,15 @@ async def test_a_worry_is_told_to_whoever_asks_for_readiness_and_sends_nobody_aw
 
 async def test_slots_and_tree_are_json(get):
     assert (await get("/ops/slots")).json() == [
-        {"slot": 0, "state": "decode", "request_id": "req_1", "tokens": 5, "age_s": 0.25}
+        {
+            "model": "m",
+            "slot": 0,
+            "state": "decode",
+            "request_id": "req_1",
+            "tokens": 5,
+            "age_s": 0.25,
+            "lane": "interactive",
+        }
     ]
     tree = (await get("/ops/tree")).json()
     assert (tree["path"], tree["kind"], tree["state"]) == ("root", "supervisor", "up")
@@ -120,6 +128,8 @@ async def test_slots_and_tree_are_json(get):
     assert runtime["slots"][0]["request_id"] == "req_1"
     assert runtime["breakers"] == (await get("/ops/breakers")).json()
     assert runtime["breakers"][0]["circuit"] == "closed"
+    assert runtime["pools"] == (await get("/ops/pools")).json()
+    assert runtime["pools"][0]["model"] == "m"
     assert (await get("/ops/version")).json()["name"] == "antiphon"
 
 

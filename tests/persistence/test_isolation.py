@@ -27,9 +27,21 @@ NOT_A_USERS = {
     *("start_response", "append_events", "finish_response", "renew_leases", "orphans"),
     *("withdraw_turn", "cancel_requests"),
     *("unused_contents", "expire"),
+    # Of a server's own bills, and of all of them:
+    *(
+        "reserve",
+        "settle",
+        "release",
+        "uncount",
+        "renew_reservations",
+        "lapse_reservations",
+        "bills",
+    ),
+    # An operator's:
+    *("set_plan", "suspend_user", "suspend_key"),
 }
 """Methods that nobody calls on behalf of a user."""
-OWN_ACCOUNT = {"user", "set_training", "erase_user", "usage", "export_user"}
+OWN_ACCOUNT = {"user", "set_training", "erase_user", "usage", "usage_sums", "export_user"}
 """What the user's own id alone names: a stranger's id names the stranger's account."""
 NEW = {"create_conversation", "add_file"}
 """They take no id of anything that exists."""

@@ -11,7 +11,14 @@ from antiphon.errors import (
     RecordNotFound,
     ResponseInProgress,
 )
-from antiphon.ids import RequestId, ResponseId, new_conversation_id, new_node_id, new_user_id
+from antiphon.ids import (
+    ModelName,
+    RequestId,
+    ResponseId,
+    new_conversation_id,
+    new_node_id,
+    new_user_id,
+)
 from antiphon.persistence import context
 from antiphon.persistence.store import SqlStore
 from antiphon.persistence.turns import LAST_RETRY_MS
@@ -163,6 +170,25 @@ async def test_ends_are_final_and_doing_it_again_changes_nothing(store: SqlStore
         writer.node, [(turn.response.id, EventBatch(first=0, last=0, body=b""))]
     )
     assert lost == {turn.response.id}
+
+
+async def test_the_model_that_answers_takes_the_place_of_what_was_asked_for(
+    store: SqlStore, writer: Writer
+):
+    turn = writer.turn("Hi")
+    await writer.accept(turn)
+    answering, asked = ModelName("another"), turn.response.model
+    assert await store.start_response(turn.response.id, writer.node, answering)
+    started = await store.response(writer.user, turn.response.id)
+    final = writer.final(turn.response.id, "Hello")
+    shown = {**turn.response.request, "service_tier": "flex"}
+    assert await store.finish_response(replace(final, model=asked, request=shown))
+    ended = await store.response(writer.user, turn.response.id)
+
+    assert started is not None
+    assert ended is not None
+    assert (started.model, started.request) == (answering, turn.response.request)
+    assert (ended.model, ended.request) == (asked, shown)
 
 
 async def test_only_the_owner_writes(store: SqlStore, writer: Writer):

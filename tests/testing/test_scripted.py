@@ -11,8 +11,10 @@ from antiphon.events import (
     EndReason,
     Fault,
     HostFrame,
+    Pause,
     Ready,
     Released,
+    Resume,
     Sampling,
     Stats,
     Step,
@@ -168,3 +170,61 @@ async def test_a_launcher_refuses_as_told_then_makes_fresh_links(autojump_clock)
 async def _expect_loss(link: ScriptedLink) -> None:
     with pytest.raises(HostLost):
         await link.receive()
+
+
+async def test_a_pause_keeps_the_words_and_a_resume_goes_on_in_any_free_slot():
+    link = ScriptedLink(step_s=None)
+    await link.receive()
+    await link.send(admit())
+    link.step()
+
+    await link.send(Pause(request=ONE, slot=SlotIndex(0)))
+    link.step()
+    assert (link.live, link.paused) == ((), (ONE,))
+    first = await until_released(link)
+    await link.send(Resume(request=ONE, slot=SlotIndex(2)))
+    for _ in range(3):
+        link.step()
+    second = await until_released(link)
+
+    assert words(first) + words(second) == ["one", " two", " three", " four"]
+    assert first[-1] == Released(slot=SlotIndex(0), request=ONE, reason=EndReason.PAUSED, tokens=1)
+    assert second[-1] == Released(slot=SlotIndex(2), request=ONE, reason=EndReason.STOP, tokens=4)
+    steps = [frame for frame in first + second if isinstance(frame, Step)]
+    assert [step.prefilled for step in steps] == [1, 0, 2, 0, 0]
+
+
+async def test_an_abort_makes_it_forget_what_is_paused_and_a_resume_of_that_fails():
+    link = ScriptedLink(step_s=None)
+    await link.receive()
+    await link.send(admit())
+    await link.send(Pause(request=ONE, slot=SlotIndex(0)))
+    link.step()
+    await until_released(link)
+
+    await link.send(Abort(request=ONE, slot=SlotIndex(0)))
+    await link.send(Resume(request=ONE, slot=SlotIndex(0)))
+
+    assert await until_released(link) == [
+        Fault(code="lost", detail="nothing is kept of it", request=ONE),
+        Released(slot=SlotIndex(0), request=ONE, reason=EndReason.FAILED, tokens=0),
+    ]
+
+
+async def test_an_abort_beats_a_pause_and_an_end_beats_both():
+    link = ScriptedLink(step_s=None)
+    await link.receive()
+    await link.send(admit())
+    await link.send(admit(2, 1, max_tokens=1))
+    await link.send(Pause(request=ONE, slot=SlotIndex(0)))
+    await link.send(Abort(request=ONE, slot=SlotIndex(0)))
+
+    link.step()
+    await link.send(Pause(request=EngineRequest(2), slot=SlotIndex(1)))
+
+    one, two = await until_released(link), await until_released(link)
+    assert [frame.reason for frame in (one[-1], two[-1])] == [
+        EndReason.CANCELLED,
+        EndReason.LENGTH,
+    ]
+    assert link.paused == ()

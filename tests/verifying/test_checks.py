@@ -14,6 +14,7 @@ from antiphon.events import (
     HostCommand,
     HostFrame,
     Released,
+    Resume,
     SlotText,
     Step,
     TokenLogprob,
@@ -21,7 +22,7 @@ from antiphon.events import (
 from antiphon.testing.rig import WordTokenizer
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink
 from antiphon.testing.subjects import obedient_words, scripted_link
-from antiphon.verifying import answers, slots
+from antiphon.verifying import answers, pauses, slots
 from antiphon.verifying.checks import CHECKS
 from antiphon.verifying.run import verify
 from antiphon.verifying.subjects import Subject
@@ -160,6 +161,17 @@ class LeakingSlots(Altering):
         super().step()
 
 
+class Forgetful(Altering):
+    """Says the word before a pause once more, and its count goes on as if it had not."""
+
+    async def send(self, command: HostCommand) -> None:
+        await super().send(command)
+        if isinstance(command, Resume):
+            live = self._live[command.request]
+            live.words.insert(live.tokens, "otherwise")
+            live.words.pop()
+
+
 def endless(admit: Admit) -> Iterator[str]:
     return itertools.cycle([" more"])
 
@@ -219,6 +231,7 @@ BREACHES = [
     (slots.a_storm_of_aborts_leaks_no_slot_and_no_block, lambda: altered(LeakingBlocks)),
     (slots.a_storm_of_aborts_leaks_no_slot_and_no_block, lambda: altered(LeakingSlots)),
     (slots.no_conversation_hears_anothers_word, lambda: sound(answer=Gossip())),
+    (pauses.a_paused_answer_goes_on_where_it_was, lambda: altered(Forgetful)),
     (slots.no_conversation_hears_anothers_word, lambda: sound(answer=endless)),
 ]
 

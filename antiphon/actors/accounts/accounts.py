@@ -13,7 +13,8 @@ import trio
 from antiphon.actors.accounts.cache import Cache, Remembered
 from antiphon.actors.accounts.flights import Flights
 from antiphon.actors.accounts.keys import hash_secret, is_secret
-from antiphon.errors import StoreError, Unauthenticated
+from antiphon.actors.metering.plans import Plans
+from antiphon.errors import KeySuspended, StoreError, Unauthenticated
 from antiphon.ids import LOCAL_TENANT, LOCAL_USER, KeyId
 from antiphon.records import ApiKey, Principal, Scope, User
 from antiphon.storage import Store, StoreAccess
@@ -51,10 +52,18 @@ Found = tuple[ApiKey, User]
 
 class Accounts:
     """`is_local`: whether the API can be reached from this machine alone. `now_ms` is the wall
-    clock."""
+    clock. Without `plans` nothing limits anybody."""
 
-    def __init__(self, store: StoreAccess, *, is_local: bool, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: StoreAccess,
+        *,
+        is_local: bool,
+        now_ms: Callable[[], int],
+        plans: Plans | None = None,
+    ) -> None:
         self._store = store
+        self._plans = plans
         self._is_local = is_local
         self._now_ms = now_ms
         self._keys_exist: Remembered[bool] | None = None
@@ -64,7 +73,7 @@ class Accounts:
         self._used: dict[KeyId, int] = {}
 
     async def authenticate(self, secret: str | None) -> Principal:
-        """Raises Unauthenticated, StoreUnavailable."""
+        """Raises Unauthenticated, KeySuspended, StoreUnavailable."""
         if self._is_local and not await self._any_key():
             return LOCAL_PRINCIPAL
         if secret is None:
@@ -75,7 +84,20 @@ class Accounts:
             raise Unauthenticated(_BAD_KEY)
         key, user = found
         self._used[key.id] = now_ms
-        return Principal(user=user.id, tenant=user.tenant, scopes=key.scopes, key=key.id)
+        if (reason := user.suspended or key.suspended) is not None:
+            raise KeySuspended(reason)
+        return Principal(
+            user=user.id,
+            tenant=user.tenant,
+            scopes=key.scopes,
+            key=key.id,
+            plan=None if self._plans is None else self._plans.name_for(user.plan),
+        )
+
+    def remembers(self, secret: str) -> bool:
+        """Whether it was a key a moment ago, as far as that is known without a look."""
+        known = self._found.get(hash_secret(secret)) if is_secret(secret) else None
+        return known is not None and _is_good(known.value[0], self._now_ms())
 
     async def run(self, context: ChildContext) -> None:
         """A child's start function: see that the local user exists, then keep the times of use."""

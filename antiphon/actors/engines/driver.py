@@ -18,8 +18,12 @@ from antiphon.actors.engines.messages import (
     Begin,
     DriverMessage,
     Engine,
+    EngineNews,
+    FirstToken,
     GenerationLost,
     GenerationNews,
+    PauseSlot,
+    ResumeSlot,
     SlotReleased,
     TakeOver,
 )
@@ -35,7 +39,18 @@ from antiphon.errors import (
     HostStartFailed,
     MailboxFull,
 )
-from antiphon.events import Abort, EndReason, Fault, HostCommand, Ready, Released, Stats, Step
+from antiphon.events import (
+    Abort,
+    EndReason,
+    Fault,
+    HostCommand,
+    Pause,
+    Ready,
+    Released,
+    Resume,
+    Stats,
+    Step,
+)
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest, SlotIndex
 from antiphon.ports import EngineLauncher, EngineLink, Telemetry
@@ -54,11 +69,14 @@ _ENDS = frozenset({EndReason.STOP, EndReason.LENGTH, EndReason.CONTENT_FILTER})
 
 @dataclass(slots=True, eq=False)
 class _Live:
-    """A generation inside the host. `over` once its owner expects no more: it has heard the end,
-    or we sent an Abort."""
+    """A generation inside the host, in a slot or paused. `over` once its owner expects no more: it
+    has heard the end, or we sent an Abort. `decoding` once its prompt has given a token, in this
+    slot: after a pause the answer so far is prompt."""
 
     owner: Ref[GenerationNews]
     slot: SlotIndex
+    tokens: int = 0
+    decoding: bool = False
     over: bool = False
     fault: Fault | None = None
 
@@ -70,7 +88,7 @@ class EngineDriver:
         self,
         launcher: EngineLauncher,
         status: EngineStatus,
-        scheduler: Ref[SlotReleased],
+        scheduler: Ref[EngineNews],
         telemetry: Telemetry,
         *,
         start_timeout_s: float,
@@ -84,6 +102,7 @@ class EngineDriver:
         self._stop_grace_s = stop_grace_s
         self._link: EngineLink | None = None
         self._live: dict[EngineRequest, _Live] = {}
+        self._paused: dict[EngineRequest, _Live] = {}
         self._successor: Reply[Engine] | None = None
         self._lost: HostLost | None = None
         self._closing = False
@@ -135,11 +154,15 @@ class EngineDriver:
                 self._status.work_came(admit.request, trio.current_time())
                 await faults.pause(Site.DRIVER_ADMIT)
                 await self._send(admit)
+            case PauseSlot():
+                await self._pause(message.request)
+            case ResumeSlot():
+                await self._resume(message)
             case Abort():
                 await self._abort(message.request)
             case TakeOver():
                 self._successor = message.reply
-                for request in tuple(self._live):
+                for request in (*self._live, *self._paused):
                     await self._abort(request)
                 self._hand_over_when_empty()
             case _:
@@ -150,9 +173,10 @@ class EngineDriver:
         self._closing = True
         self._status.host_gone()
         self._telemetry.engine_stats(self._status.model, self._status.kv_usage)
-        live, self._live = self._live, {}
+        generations = self._live | self._paused
+        self._live, self._paused = {}, {}
         reason = self._lost or HostLost("engine driver ended")
-        for request, generation in live.items():
+        for request, generation in generations.items():
             _tell(generation.owner, GenerationLost(request=request, error=reason))
         assert self._link is not None
         await self._link.aclose(grace_s=self._stop_grace_s)
@@ -228,9 +252,33 @@ class EngineDriver:
             self._lose(error)
             raise
 
-    async def _abort(self, request: EngineRequest) -> None:
+    async def _pause(self, request: EngineRequest) -> None:
         live = self._live.get(request)
+        engine = self._status.capabilities
+        if live is not None and not live.over and engine is not None and engine.pausable:
+            await self._send(Pause(request=request, slot=live.slot))
+
+    async def _resume(self, resume: ResumeSlot) -> None:
+        if resume.host != self._status.hosts:
+            return  # its owner has heard that its host is gone, and so are that host's slots
+        request, slot = resume.request, resume.slot
+        now = trio.current_time()
+        live = self._paused.pop(request, None)
+        if live is None:
+            released = Released(slot=slot, request=request, reason=EndReason.FAILED, tokens=0)
+            self._scheduler.tell_system(SlotReleased(released=released, at=now))
+            return
+        self._status.paused = len(self._paused)
+        live.slot = slot
+        live.decoding = False
+        self._live[request] = live
+        self._status.work_came(request, now, live.tokens)
+        await self._send(Resume(request=request, slot=slot))
+
+    async def _abort(self, request: EngineRequest) -> None:
+        live = self._live.get(request) or self._paused.pop(request, None)
         if live is not None:
+            self._status.paused = len(self._paused)
             live.over = True
             await self._send(Abort(request=request, slot=live.slot))
 
@@ -255,7 +303,7 @@ class EngineDriver:
             model=self._status.model,
             pid=self._link.pid,
             reason=str(error),
-            generations=len(self._live),
+            generations=len(self._live) + len(self._paused),
         )
 
     def _on_step(self, step: Step) -> None:
@@ -263,23 +311,39 @@ class EngineDriver:
         status.stepped(step.number, status.heard_at)
         self._telemetry.engine_stepped(status.model, step.duration_s)
         tokens = status.tokens
+        decoding = 0
         for text in step.texts:
             live = self._live.get(text.request)
             if live is None:
                 raise HostProtocolError(f"text for request {text.request}, which was not admitted")
+            if live.decoding:
+                decoding += 1
+            elif text.tokens:
+                live.decoding = True
+                if not tokens[text.request]:
+                    first = FirstToken(request=text.request, at=status.heard_at)
+                    self._scheduler.tell_system(first)
             tokens[text.request] = text.tokens
             live.over = live.over or text.end in _ENDS
             _tell(live.owner, text)
+        if step.duration_s:
+            status.observe_step(step, decoding, status.heard_at)
 
     def _on_released(self, released: Released) -> None:
-        live = self._live.pop(released.request, None)
+        request = released.request
+        live = self._live.pop(request, None)
         if live is None:
-            raise HostProtocolError(f"released request {released.request}, which was not admitted")
-        self._status.tokens.pop(released.request, None)
-        if not live.over:
+            raise HostProtocolError(f"released request {request}, which was not admitted")
+        self._status.tokens.pop(request, None)
+        if released.reason is EndReason.PAUSED:
+            if not live.over:  # otherwise the Abort that is under way makes the host forget it
+                live.tokens = released.tokens
+                self._paused[request] = live
+                self._status.paused = len(self._paused)
+        elif not live.over:
             # Whatever the reason, nobody else will tell the owner that no more text comes.
             error = _error(released, live.fault)
-            _tell(live.owner, GenerationLost(request=released.request, error=error))
+            _tell(live.owner, GenerationLost(request=request, error=error))
         self._scheduler.tell_system(SlotReleased(released=released, at=self._status.heard_at))
         self._hand_over_when_empty()
 

@@ -1,17 +1,29 @@
 """What anybody may know of an engine without asking it: written by its driver, read by health
 checks, status pages and admission, and so true also while the driver is stuck."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from antiphon.events import Capabilities
+from antiphon.events import Capabilities, Step
 from antiphon.ids import EngineRequest, ModelName
+
+StepObserver = Callable[[Step, int, float], None]
+"""A step, how many answers went on in it (one that got its first token, or goes on after a pause,
+was prompt), and `current_time()` when it was heard of."""
+
+
+def _unobserved(step: Step, decoding: int, now: float) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
 class EngineStatus:
     """One owner, the driver; `current_time()` seconds. `tokens` is by live request: while it has
-    entries, the engine has work. `hosts` counts those that became ready, the present one
-    included."""
+    entries, the engine has work; those that are paused have none. `hosts` counts those that became
+    ready, the present one included.
+
+    `observe_step` is its scheduler's to set: called for every step whose duration is known, so it
+    must be quick and must not raise.
+    """
 
     model: ModelName
     silence_s: float
@@ -27,6 +39,9 @@ class EngineStatus:
     """When the step counter last moved, or work came to an engine that had none."""
     kv_usage: float = 0.0
     tokens: dict[EngineRequest, int] = field(default_factory=dict)
+    paused: int = 0
+    """Generations that the host keeps without a slot."""
+    observe_step: StepObserver = _unobserved
 
     def host_starting(self, silence_s: float) -> None:
         """A driver is about to start a host, which may be silent for that long."""
@@ -54,11 +69,13 @@ class EngineStatus:
         self.pid = None
         self.kv_usage = 0.0
         self.tokens.clear()
+        self.paused = 0
 
-    def work_came(self, request: EngineRequest, now: float) -> None:
+    def work_came(self, request: EngineRequest, now: float, tokens: int = 0) -> None:
+        """Of an answer that goes on there are `tokens` already."""
         if not self.tokens:
             self.moved_at = now
-        self.tokens[request] = 0
+        self.tokens[request] = tokens
 
     def stepped(self, number: int, now: float) -> None:
         """The same number again is no progress."""

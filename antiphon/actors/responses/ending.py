@@ -1,7 +1,8 @@
 """How the end of a response gets into the store, and how a failure is shown."""
 
 from antiphon.actors.responses.log import EventLog
-from antiphon.errors import AntiphonError, RequestError
+from antiphon.actors.routing.rules import DEFAULT
+from antiphon.errors import AntiphonError, RateLimited, RequestError
 from antiphon.ids import NodeId
 from antiphon.narration import ResponseEvent
 from antiphon.records import (
@@ -37,6 +38,8 @@ async def write_end(
 
 def shown(error: AntiphonError) -> ResponseError:
     """What the API says about a failure; what went wrong inside stays inside."""
+    if isinstance(error, RateLimited):
+        return ResponseError(code="rate_limit_exceeded", message=str(error))
     if isinstance(error, RequestError):
         return ResponseError(code="server_error", message=str(error))
     message = "The server failed while it worked on this response."
@@ -57,6 +60,9 @@ def final_state(
         usage=ended.usage or TokenUsage(),
         error=ended.error,
         incomplete_reason=ended.incomplete_reason,
+        model=ended.model,
+        # As accepted, every response is of the default tier.
+        request=None if ended.request.get("service_tier", DEFAULT) == DEFAULT else ended.request,
         trace=trace,
         events=events,
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import trio
 
 from antiphon.errors import AntiphonError
+from antiphon.events import TurnPlaced
 from antiphon.ids import ResponseId
 from antiphon.narration import ResponseEvent, encode_events
 from antiphon.records import EventBatch, Response
@@ -31,6 +32,7 @@ class EventLog:
         self.response = response
         self.kept = kept
         """Whether the store has the response, or will have it."""
+        self.placed: TurnPlaced | None = None
         self.error: AntiphonError | None = None
         """What the response failed of."""
         self.refusal: AntiphonError | None = None
@@ -60,6 +62,11 @@ class EventLog:
         if events:
             self._events += events
             self._wake()
+
+    def place(self, response: Response, placed: TurnPlaced) -> None:
+        """A pool has taken it; the response is as it is shown from now on."""
+        self.response = response
+        self.placed = placed
 
     def end(self, response: Response, error: AntiphonError | None = None) -> None:
         """Nothing follows; the response is as it is shown from now on."""

@@ -17,7 +17,7 @@ from antiphon.actors.responses.ending import shown, write_end
 from antiphon.actors.responses.log import Debt, EventLog
 from antiphon.actors.responses.script import Script
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
-from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.ids import NodeId
 from antiphon.messages import messages_of
 from antiphon.narration import Ended, ResponseEvent
@@ -170,35 +170,59 @@ class Run:
             self._log.append(self._script.queue())
         try:
             messages = (*turn.messages, *messages_of((*context, *self._new.input)))
-            stream = await self._tools.chat.open_turn(replace(turn, messages=messages))
+            known = replace(
+                turn, messages=messages, response=self._new.response.id, stored=self._new.stored
+            )
+            stream = await self._tools.chat.open_turn(known)
         except AntiphonError as error:
             return error
         self._stream = stream
         if self._cause is not None:
             stream.cancel(self._cause)
-        event: TurnEvent | None = None
-        with trio.move_on_after(_QUIET_S):
-            event = await stream.next_event()
-        if event is None:
-            self._log.append(self._script.queue())
-            event = await stream.next_event()
+        event = await self._first(stream)
         while True:
             if self._first_text_s is None and not isinstance(event, TurnFailed):
                 self._first_text_s = trio.current_time() - self._began
-                if self._script.opened:
+                if self._script.opened or self._script.placed.model != turn.model:
                     self._me.start_soon(self._note_start)
             self._log.append(self._script.on_turn(event))
             if isinstance(event, TurnEnded | TurnFailed):
                 return event
+            event = await self._next(stream)
+
+    async def _first(self, stream: TurnStream) -> TurnEvent:
+        """What happens first to the text. It may wait for a slot for long, and is announced then;
+        before it has a place it may be refused, and must not have been announced."""
+        first = await stream.next_event()
+        if not isinstance(first, TurnPlaced):
+            return first
+        self._place(first)
+        with trio.move_on_after(_QUIET_S):
+            return await self._next(stream)
+        self._log.append(self._script.queue())
+        return await self._next(stream)
+
+    async def _next(self, stream: TurnStream) -> TurnEvent:
+        """What happens next to the text; where the turn was placed is noted at once."""
+        while True:
             event = await stream.next_event()
+            if not isinstance(event, TurnPlaced):
+                return event
+            self._place(event)
+
+    def _place(self, placed: TurnPlaced) -> None:
+        self._script.on_turn(placed)
+        self._log.place(self._script.placed, placed)
 
     async def _note_start(self) -> None:
-        """The store shows it as queued until now; that it doesn't any more can wait or fail."""
+        """The store shows it as queued until now, or under the name that was asked for; that it
+        doesn't any more can wait or fail."""
         if not self._new.stored:
             return
         response, node = self._new.response.id, self._tools.node
+        model = self._script.placed.model
         try:
-            await self._tools.store.run(lambda store: store.start_response(response, node))
+            await self._tools.store.run(lambda store: store.start_response(response, node, model))
         except AntiphonError as error:
             log.debug("response_start_unnoted", response_id=response, reason=str(error))
 

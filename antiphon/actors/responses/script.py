@@ -16,6 +16,7 @@ from antiphon.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    TurnPlaced,
 )
 from antiphon.ids import ItemId, new_item_id
 from antiphon.narration import (
@@ -85,6 +86,11 @@ class Script:
     def ended(self) -> bool:
         return self._ended
 
+    @property
+    def placed(self) -> Response:
+        """The response with the model and the tier that it has by now."""
+        return self._response
+
     def queue(self) -> tuple[ResponseEvent, ...]:
         """It is accepted, and waits."""
         if self._opened:
@@ -94,6 +100,13 @@ class Script:
     def on_turn(self, event: TurnEvent) -> tuple[ResponseEvent, ...]:
         """What the event adds. The end of the turn is not the end of the response: see `end`."""
         match event:
+            case TurnPlaced(model=model, tier=tier):
+                self._response = replace(
+                    self._response,
+                    model=model,
+                    request=self._response.request | {"service_tier": tier},
+                )
+                return ()
             case Delta(choice=choice, text=text, logprobs=logprobs):
                 added = TextAdded(index=choice, text=text, logprobs=logprobs)
                 return (*self._open_item(choice), *self._play(added))

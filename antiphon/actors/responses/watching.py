@@ -11,7 +11,7 @@ import trio
 from antiphon.actors.responses.log import EventLog
 from antiphon.actors.responses.script import told
 from antiphon.errors import AntiphonError, QueueFull, RecordNotFound
-from antiphon.events import CancelCause
+from antiphon.events import CancelCause, TurnPlaced
 from antiphon.ids import ResponseId, UserId
 from antiphon.narration import Ended, ResponseEvent, decode_events
 from antiphon.records import Response
@@ -32,6 +32,10 @@ class LiveWatcher:
     @property
     def response(self) -> Response:
         return self._log.response
+
+    @property
+    def placed(self) -> TurnPlaced | None:
+        return self._log.placed
 
     @property
     def error(self) -> AntiphonError | None:
@@ -65,6 +69,10 @@ class StoredWatcher:
     @property
     def response(self) -> Response:
         return self._response
+
+    @property
+    def placed(self) -> TurnPlaced | None:
+        return None
 
     @property
     def error(self) -> AntiphonError | None:

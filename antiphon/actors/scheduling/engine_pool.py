@@ -14,10 +14,13 @@ from antiphon.actors.engines.messages import DriverMessage
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.scheduling.messages import SchedulerMessage
 from antiphon.actors.scheduling.pool import CountPrompt, Pool
-from antiphon.actors.scheduling.schedule import QueueBounds
+from antiphon.actors.scheduling.pool_forecast import PoolForecast
+from antiphon.actors.scheduling.schedule import Policy, QueueBounds
 from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
+from antiphon.actors.scheduling.tickets import Room
 from antiphon.errors import ActorStopped, AskTimeout, MailboxFull
 from antiphon.ports import ChatTokenizer, EngineLauncher, ModelCard, SamplingDefaults, Telemetry
+from antiphon.scheduling_settings import SchedulingSettings
 from antiphon.supervision.spec import ChildSpec, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 
@@ -29,6 +32,7 @@ _DRIVER_MAILBOX = 4096
 """A Begin and an Abort for each slot, many times over: the scheduler never waits for the driver."""
 _SCHEDULER_MAILBOX = 1024
 """Turns that may arrive while an engine is being restarted."""
+_STEP_TOKENS = 128
 _CIRCUIT = BreakerSpec(failures=5, reset_s=1.0, max_reset_s=5.0)
 """A probe waits for up to 15 s, so that an open circuit of 5 s adds little to a long outage, and an
 engine that is back is found soon."""
@@ -43,6 +47,11 @@ class PoolLimits:
     turn_deadline_s: float
     default_max_tokens: int
     silence_s: float
+    scheduling: SchedulingSettings = SchedulingSettings()
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(bounds=self.bounds, scheduling=self.scheduling)
 
 
 class EnginePool:
@@ -63,6 +72,7 @@ class EnginePool:
         service: ChildSpec | None = None,
         sends_messages: bool = False,
         count_prompt: CountPrompt | None = None,
+        step_tokens: int = _STEP_TOKENS,
         scheduler_mailbox: int = _SCHEDULER_MAILBOX,
         rng: random.Random | None = None,
     ) -> None:
@@ -77,6 +87,9 @@ class EnginePool:
         )
         self.status = EngineStatus(model=card.name, silence_s=limits().silence_s)
         self.view = ScheduleView()
+        self.forecast = PoolForecast(
+            self.status, lambda: self.view.schedule, telemetry, step_tokens=step_tokens
+        )
         self.pool = Pool(
             card=card,
             scheduler=self.scheduler.ref,
@@ -87,8 +100,13 @@ class EnginePool:
             default_max_tokens=lambda: limits().default_max_tokens,
             sends_messages=sends_messages,
             count_prompt=count_prompt,
+            predict=self.forecast.predict,
         )
         self.supervisor = self._supervisor(service, rng)
+
+    def room(self) -> Room:
+        schedule = self.view.schedule
+        return schedule.room() if schedule is not None and self.status.ready else Room()
 
     def _supervisor(self, service: ChildSpec | None, rng: random.Random | None) -> Supervisor:
         """Driver before scheduler, whose leases mean nothing once its driver has been restarted;
@@ -136,8 +154,9 @@ class EnginePool:
             self._driver.ref,
             self.status,
             self.view,
+            self.forecast,
             self._telemetry,
-            bounds=lambda: self._limits().bounds,
+            policy=lambda: self._limits().policy,
             turn_deadline_s=lambda: self._limits().turn_deadline_s,
         )
 

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from antiphon.actors.engines.messages import GenerationNews, SlotReleased
+from antiphon.actors.engines.messages import EngineNews, GenerationNews
 from antiphon.actors.ref import Ref
 from antiphon.actors.reply import Reply
+from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.events import CancelCause, Message, Sampling
 from antiphon.ids import EngineRequest, RequestId
+from antiphon.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,11 @@ class Submit:
     generations: tuple[Generation, ...]
     owner: Ref[GenerationNews]
     reply: Reply[None]
+    workload: Workload = Workload()
+    deadline_s: float | None = None
+    """How long after `since` it must have its slot, where that is not the queue's own deadline."""
+    prediction: Prediction | None = None
+    """What its first token was predicted from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,4 +67,4 @@ class OwnerDown:
     request: EngineRequest
 
 
-SchedulerMessage = Submit | Withdraw | Sweep | OwnerDown | SlotReleased
+SchedulerMessage = Submit | Withdraw | Sweep | OwnerDown | EngineNews

@@ -4,6 +4,7 @@ its status."""
 import itertools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import trio
 
@@ -11,9 +12,11 @@ from antiphon.actors.breaker import Breaker
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.scheduling.messages import SchedulerMessage
+from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.events import Message
 from antiphon.ids import EngineRequest
 from antiphon.ports import ChatTokenizer, ModelCard, SamplingDefaults
+from antiphon.workload import Workload
 
 _LONG_PROMPTS = 2
 """At once: each takes a core and, at the largest body, tens of megabytes."""
@@ -22,9 +25,24 @@ _LONG_PROMPTS = 2
 CountPrompt = Callable[[Sequence[Message]], Awaitable[int | None]]
 
 
+class Predict(Protocol):
+    """When the first token of a request would come, were it submitted now."""
+
+    def __call__(
+        self, workload: Workload, prompt: Sequence[int], max_tokens: int, salt: str | None = None
+    ) -> Prediction | None:
+        """`prompt` is its token ids. None while there is no schedule."""
+
+
 def _engine_requests() -> Iterator[EngineRequest]:
     """Never reused while the server lives, so a late frame can't be taken for another request's."""
     return (EngineRequest(number) for number in itertools.count(1))
+
+
+def _unpredicted(
+    workload: Workload, prompt: Sequence[int], max_tokens: int, salt: str | None = None
+) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +61,7 @@ class Pool:
     """Whether the engine is to have the messages beside the prompt's token ids."""
     count_prompt: CountPrompt | None = None
     """Asks somebody who knows better than a tokenizer that only estimates; None when nobody did."""
+    predict: Predict = _unpredicted
     requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)
     long_prompts: trio.CapacityLimiter = field(
         default_factory=lambda: trio.CapacityLimiter(_LONG_PROMPTS)

@@ -19,14 +19,18 @@ from antiphon.actors.engines.messages import (
     Begin,
     DriverMessage,
     Engine,
+    FirstToken,
     GenerationLost,
     GenerationNews,
+    PauseSlot,
+    ResumeSlot,
     SlotReleased,
     TakeOver,
 )
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.monitor import Down, Monitor
 from antiphon.actors.ref import Ref
+from antiphon.actors.scheduling.admitting import admit_of, capacity_of, is_resumable
 from antiphon.actors.scheduling.messages import (
     Generation,
     OwnerDown,
@@ -35,31 +39,37 @@ from antiphon.actors.scheduling.messages import (
     Sweep,
     Withdraw,
 )
+from antiphon.actors.scheduling.pool_forecast import PoolForecast
 from antiphon.actors.scheduling.schedule import (
-    Capacity,
+    LaneLoad,
     Lease,
-    QueueBounds,
+    Policy,
     Schedule,
     Ticket,
     learned_from,
 )
 from antiphon.errors import (
+    AntiphonError,
     ContextLengthExceeded,
     EngineUnavailable,
     HostLost,
     QueueFull,
     TurnInterrupted,
 )
-from antiphon.events import Abort, Admit, CancelCause, Capabilities
+from antiphon.events import Abort, CancelCause, EndReason
 from antiphon.fault_plan import Site
-from antiphon.ids import EngineRequest
+from antiphon.ids import EngineRequest, SlotIndex
 from antiphon.ports import Telemetry
 from antiphon.supervision.exits import is_abnormal
+from antiphon.workload import WorkloadClass
 
 log = structlog.get_logger(__name__)
 
 _TAKE_OVER_S = 5.0
 """An engine empties within a step; the supervisor would wait for twice this."""
+_BY_ITSELF = frozenset({EndReason.STOP, EndReason.LENGTH})
+_NO_SLOT = SlotIndex(0)
+"""Of what is paused, the slot in an Abort is of no account."""
 _SWEEP_S = 0.5
 """How late a queue deadline may be noticed."""
 
@@ -79,34 +89,40 @@ class ScheduleView:
 
 
 class Scheduler:
-    """First in, first out. Its driver is ready before it starts, and a new driver means a new
-    scheduler, since leases on a dead host mean nothing. It grants nothing while `status` says that
-    the engine is lost: what has only waited may be tried again. `bounds` and `turn_deadline_s` are
-    asked for when they matter, since an operator may change them."""
+    """Its driver is ready before it starts, and a new driver means a new scheduler, since leases on
+    a dead host mean nothing. It grants nothing while `status` says that the engine is lost: what
+    has only waited may be tried again. `policy` and `turn_deadline_s` are asked for when they
+    matter, since an operator may change them."""
 
     def __init__(
         self,
         driver: Ref[DriverMessage],
         status: EngineStatus,
         view: ScheduleView,
+        forecast: PoolForecast,
         telemetry: Telemetry,
         *,
-        bounds: Callable[[], QueueBounds],
+        policy: Callable[[], Policy],
         turn_deadline_s: Callable[[], float],
     ) -> None:
         self._driver = driver
         self._status = status
         self._view = view
+        self._forecast = forecast
         self._telemetry = telemetry
         self._model = status.model
-        self._bounds = bounds
+        self._policy = policy
         self._turn_deadline_s = turn_deadline_s
         self._schedule: Schedule
         self._me: ActorContext[SchedulerMessage]
         self._host = 0
+        self._pausable = False
         self._is_new = True
         self._entries: dict[EngineRequest, _Entry] = {}
+        self._kept: set[EngineRequest] = set()
+        """Paused: the host keeps them, without a slot."""
         self._withdrawn: dict[EngineRequest, Withdraw] = {}
+        self._told: dict[WorkloadClass, LaneLoad] = {}
 
     async def start(self, me: ActorContext[SchedulerMessage]) -> None:
         """Take the engine over, emptied of what a former scheduler had running in it."""
@@ -115,10 +131,11 @@ class Scheduler:
             lambda reply: TakeOver(reply=reply), deadline_s=_TAKE_OVER_S
         )
         self._host = engine.host
-        self._schedule = Schedule(
-            _capacity(engine.capabilities), self._bounds(), learned_from(me.handoff)
-        )
+        self._pausable = engine.capabilities.pausable
+        capacity = capacity_of(engine.capabilities)
+        self._schedule = Schedule(capacity, self._policy(), learned_from(me.handoff))
         self._view.schedule = self._schedule
+        self._forecast.started(capacity)
         me.start_soon(self._tick, me.ref)
 
     def handle(self, message: SchedulerMessage) -> None:
@@ -132,6 +149,9 @@ class Scheduler:
                 self._withdraw(message)
             case SlotReleased():
                 self._released(message)
+            case FirstToken():
+                self._schedule.first_token(message.request, message.at)
+                self._forecast.first_token(message.request, message.at)
             case OwnerDown():
                 self._owner_down(message)
             case Sweep():
@@ -140,26 +160,49 @@ class Scheduler:
                 assert_never(message)
         self._is_new = self._is_new and self._me.backlog > 0
         if self._status.ready and not self._is_new:
-            for lease in self._schedule.grant(trio.current_time()):
-                self._begin(lease)
-        load = self._schedule.load()
-        self._telemetry.requests_in_flight(self._model, running=load.running, waiting=load.waiting)
+            self._schedule_now()
+        self._tell_load()
 
     def terminate(self) -> None:
         """Every owner hears at once. What had only waited may be tried again; a driver that died
         has already told those it knew a better reason, which is the one that counts."""
         self._view.schedule = None
-        leased = {lease.ticket.request for lease in self._schedule.leases()}
+        begun = {lease.ticket.request for lease in self._schedule.leases()} | self._kept
         entries, self._entries = self._entries, {}
         for request, entry in entries.items():
             entry.monitor.cancel()
             error = (
                 HostLost("its scheduler ended")
-                if request in leased
+                if request in begun
                 else EngineUnavailable(retry_after_s=1.0)
             )
             _tell(entry.owner, GenerationLost(request=request, error=error))
         self._telemetry.requests_in_flight(self._model, running=0, waiting=0)
+        for lane in WorkloadClass:
+            self._telemetry.lane_in_flight(self._model, lane, running=0, waiting=0, tokens=0)
+
+    def _schedule_now(self) -> None:
+        schedule, now = self._schedule, trio.current_time()
+        if schedule.has_waiting:
+            self._forecast.account(schedule)
+            for lease in schedule.grant(now):
+                self._begin(lease)
+            for lease in schedule.preempt(now):
+                self._driver.tell(PauseSlot(request=lease.ticket.request, slot=lease.slot))
+
+    def _tell_load(self) -> None:
+        load = self._schedule.load()
+        self._telemetry.requests_in_flight(self._model, running=load.running, waiting=load.waiting)
+        for lane, figures in load.lanes.items():
+            if self._told.get(lane) != figures:
+                self._told[lane] = figures
+                self._telemetry.lane_in_flight(
+                    self._model,
+                    lane,
+                    running=figures.running,
+                    waiting=figures.waiting,
+                    tokens=figures.waiting_tokens,
+                )
 
     def _submit(self, submit: Submit) -> None:
         tickets = [
@@ -169,15 +212,19 @@ class Scheduler:
                 prompt_tokens=len(generation.prompt),
                 max_tokens=generation.max_tokens,
                 queued_at=submit.since,
+                workload=submit.workload,
+                resumable=self._pausable and is_resumable(generation.sampling),
+                deadline_s=submit.deadline_s,
             )
             for generation in submit.generations
         ]
-        bounds = self._bounds()
+        policy = self._policy()
         if self._is_new:  # what the free slots will take at once doesn't wait
-            bounds = replace(bounds, max_requests=bounds.max_requests + self._schedule.slots)
-        self._schedule.bounds = bounds
+            most = policy.bounds.max_requests + self._schedule.slots
+            policy = replace(policy, bounds=replace(policy.bounds, max_requests=most))
+        self._schedule.policy = policy
         try:
-            self._schedule.submit(*tickets)
+            refused = self._schedule.submit(*tickets)
         except (QueueFull, ContextLengthExceeded) as error:
             submit.reply.fail(error)
             return
@@ -188,7 +235,11 @@ class Scheduler:
                 owner=submit.owner,
                 monitor=submit.owner.monitor(partial(self._owner_ended, generation.request)),
             )
+        if submit.prediction is not None:
+            self._forecast.submitted(tickets[0].request, submit.prediction)
         submit.reply.send(None)
+        for each in refused:
+            self._lose(each.ticket.request, each.error)
 
     def _owner_ended(self, request: EngineRequest, down: Down) -> None:
         # One that ended in order has withdrawn what it no longer wanted; its last tokens may be
@@ -201,17 +252,14 @@ class Scheduler:
         ticket = lease.ticket
         entry = self._entries[ticket.request]
         generation = entry.generation
-        admit = Admit(
-            request=ticket.request,
-            slot=lease.slot,
-            prompt=generation.prompt,
-            max_tokens=generation.max_tokens,
-            sampling=generation.sampling,
-            stop=list(generation.stop),
-            salt=generation.salt,
-            messages=generation.messages,
-            affinity=generation.affinity,
-        )
+        self._forecast.begun(lease, generation.prompt, generation.salt)
+        if lease.resumed:
+            self._kept.discard(ticket.request)
+            resume = ResumeSlot(host=self._host, request=ticket.request, slot=lease.slot)
+            self._driver.tell(resume)
+            return
+        crowds = self._schedule.crowds(ticket.workload)
+        admit = admit_of(generation, lease, crowds=crowds)
         self._telemetry.queue_left(self._model, lease.granted_at - ticket.queued_at)
         self._telemetry.prompt_admitted(self._model, ticket.prompt_tokens)
         self._driver.tell(Begin(host=self._host, admit=admit, owner=entry.owner))
@@ -243,7 +291,16 @@ class Scheduler:
 
     def _released(self, message: SlotReleased) -> None:
         faults.maybe(Site.SCHEDULER_RELEASE)
-        request = message.released.request
+        released = message.released
+        request = released.request
+        self._schedule.gained(request, released.tokens)
+        self._forecast.ended(request, released.tokens, whole=released.reason in _BY_ITSELF)
+        paused = released.reason is EndReason.PAUSED
+        if paused and self._schedule.paused(request, message.at) is not None:
+            self._kept.add(request)
+            self._forecast.forget(request)
+            self._telemetry.generation_paused(self._model)
+            return
         lease = self._schedule.release(request, message.at)
         self._me.save(self._schedule.learned())
         self._forget(request)
@@ -269,14 +326,12 @@ class Scheduler:
     def _sweep(self) -> None:
         self._is_new = False
         now = trio.current_time()
-        self._schedule.bounds = self._bounds()
+        self._schedule.policy = self._policy()
         for ticket, error in self._schedule.expire(now):
-            owner = self._entries[ticket.request].owner
-            self._forget(ticket.request)
-            _tell(owner, GenerationLost(request=ticket.request, error=error))
+            self._lose(ticket.request, error)
         deadline_s = self._turn_deadline_s()
         for lease in self._schedule.leases():
-            if lease.releasing or now - lease.granted_at < deadline_s:
+            if lease.releasing or lease.held_s + now - lease.granted_at < deadline_s:
                 continue
             request = lease.ticket.request
             log.warning("turn_overdue", request_id=lease.ticket.turn, slot=lease.slot)
@@ -289,18 +344,20 @@ class Scheduler:
             await trio.sleep(_SWEEP_S)
             me.tell_system(Sweep())
 
+    def _lose(self, request: EngineRequest, error: AntiphonError) -> None:
+        """It has waited in vain."""
+        owner = self._entries[request].owner
+        self._forget(request)
+        _tell(owner, GenerationLost(request=request, error=error))
+
     def _forget(self, request: EngineRequest) -> None:
         entry = self._entries.pop(request, None)
         if entry is not None:
             entry.monitor.cancel()
-
-
-def _capacity(capabilities: Capabilities) -> Capacity:
-    return Capacity(
-        slots=capabilities.slots,
-        kv_blocks=capabilities.kv_blocks,
-        block_size=capabilities.block_size,
-    )
+        self._forecast.forget(request)
+        if request in self._kept:
+            self._kept.discard(request)
+            self._driver.tell(Abort(request=request, slot=_NO_SLOT))
 
 
 def _tell(owner: Ref[GenerationNews], news: GenerationNews) -> None:

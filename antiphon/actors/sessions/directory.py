@@ -14,11 +14,12 @@ from antiphon.actors.address import Address
 from antiphon.actors.context.view import encode
 from antiphon.actors.monitor import Down
 from antiphon.actors.ref import Ref
-from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.routing.router import Router
+from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.actors.sessions.outlet import Outlet
-from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
-from antiphon.errors import ActorCrashed, Draining, ModelNotFound
-from antiphon.events import CancelCause, Capabilities, Message, Turn, TurnFailed
+from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage, SessionTools
+from antiphon.errors import ActorCrashed, Draining
+from antiphon.events import CancelCause, Capabilities, Message, Turn, TurnFailed, Usage
 from antiphon.ids import ActorPath, ModelName
 from antiphon.ports import ModelCard, SamplingDefaults, Telemetry
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
@@ -27,46 +28,52 @@ from antiphon.supervision.supervisor import Supervisor
 _MAILBOX = 4096
 """News wait here only while the event loop is busy elsewhere: thousands of steps' worth."""
 _STOP_S = 2.0
+_NOTHING = Usage(prompt_tokens=0, completion_tokens=0)
 
 
 class Directory:
     """Turns are spread over `shards`, so that crashes of sessions in one leave the others alone."""
 
     def __init__(
-        self, pool: Pool, shards: Sequence[tuple[str, Supervisor]], telemetry: Telemetry
+        self,
+        router: Router,
+        shards: Sequence[tuple[str, Supervisor]],
+        telemetry: Telemetry,
+        charges: Charges | None = None,
     ) -> None:
-        self._pool = pool
+        self._router = router
         self._shards = tuple(shards)
-        self._telemetry = telemetry
+        self._charges = charges or Charges()
+        self._tools = SessionTools(router=router, charges=self._charges, telemetry=telemetry)
         self._numbers = itertools.count(1)
         self._open: dict[ActorPath, Ref[SessionMessage]] = {}
         self._draining = False
         self._changed = trio.Event()
 
-    def models(self) -> tuple[ModelCard, ...]:
-        return (self._pool.card,)
+    def models(self, plan: str | None = None) -> tuple[ModelCard, ...]:
+        return self._router.cards(plan)
 
     def capabilities(self, model: ModelName) -> Capabilities | None:
-        return self._pool_of(model).status.capabilities
+        return self._router.capabilities(model)
 
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
-        return self._pool_of(model).sampling_defaults
+        return self._router.meant(model)[0].pool.sampling_defaults
 
     async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
         """Raises ModelNotFound, InvalidRequest, ContextLengthExceeded."""
-        pool = self._pool_of(model)
+        routed = self._router.meant(model)[0]
+        pool = routed.pool
         if pool.count_prompt is not None and (known := await pool.count_prompt(messages)):
             return known
-        capabilities = pool.status.capabilities
-        window = pool.card.window if capabilities is None else capabilities.window
-        prompt = await encode(pool.tokenizer, messages, window=window, threads=pool.long_prompts)
+        threads = pool.long_prompts
+        prompt = await encode(pool.tokenizer, messages, window=routed.window, threads=threads)
         return len(prompt)
 
     async def open_turn(self, turn: Turn) -> Outlet:
         """Start a session for the turn. Raises ModelNotFound, Draining, MaxChildren, ActorStopped
         (the sessions' supervisor does not run)."""
         await trio.lowlevel.checkpoint()
-        pool = self._pool_of(turn.model)
+        meant = self._router.first_meant(turn)
         if self._draining:
             raise Draining(retry_after_s=5.0)
         number = next(self._numbers)
@@ -78,11 +85,11 @@ class Directory:
         def cancel(cause: CancelCause) -> None:
             ref.tell_system(CancelTurn(cause=cause, at=trio.current_time()))
 
-        outlet = Outlet(cancel)
+        outlet, tab = Outlet(cancel), Tab()
         shard.start_child_nowait(
             actor_child(
                 name,
-                lambda: Session(turn, pool, outlet, self._telemetry),
+                lambda: Session(turn, meant, outlet, tab, self._tools),
                 address,
                 restart=Restart.TEMPORARY,
                 shutdown=Grace(_STOP_S),
@@ -95,7 +102,9 @@ class Directory:
             self._changed.set()
             self._changed = trio.Event()
             # The reader of a session that crashed must hear an end, too; after one this is nothing.
-            outlet.put(TurnFailed(error=ActorCrashed(news.path, news.incarnation)))
+            crash = ActorCrashed(news.path, news.incarnation)
+            outlet.put(TurnFailed(error=crash, usage=tab.used() or _NOTHING))
+            self._charges.close(tab)
 
         self._open[ref.path] = ref
         ref.monitor(down)
@@ -118,8 +127,3 @@ class Directory:
         """Return when no turn is open."""
         while self._open:
             await self._changed.wait()
-
-    def _pool_of(self, model: ModelName) -> Pool:
-        if model != self._pool.card.name:
-            raise ModelNotFound(model)
-        return self._pool

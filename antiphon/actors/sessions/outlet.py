@@ -10,7 +10,15 @@ from typing import assert_never
 
 import trio
 
-from antiphon.events import CancelCause, ChoiceEnded, Delta, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import (
+    CancelCause,
+    ChoiceEnded,
+    Delta,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnPlaced,
+)
 
 
 class Outlet:
@@ -18,6 +26,7 @@ class Outlet:
 
     def __init__(self, on_cancel: Callable[[CancelCause], None]) -> None:
         self._on_cancel = on_cancel
+        self._placed: TurnPlaced | None = None
         self._deltas: dict[int, Delta] = {}
         self._ends: deque[ChoiceEnded | TurnEnded | TurnFailed] = deque()
         self._wake = trio.Event()
@@ -29,6 +38,8 @@ class Outlet:
         if self._ended:
             return
         match event:
+            case TurnPlaced():
+                self._placed = event
             case Delta():
                 waiting = self._deltas.get(event.choice)
                 self._deltas[event.choice] = event if waiting is None else _merged(waiting, event)
@@ -47,6 +58,9 @@ class Outlet:
         All text leaves before any end: a choice's end comes after its text, and no text after it.
         """
         while True:
+            if self._placed is not None:
+                placed, self._placed = self._placed, None
+                return placed
             if self._deltas:
                 return self._deltas.pop(next(iter(self._deltas)))
             if self._ends:

@@ -8,30 +8,34 @@ import math
 from dataclasses import dataclass
 from typing import assert_never
 
-import msgspec
 import structlog
 import trio
 
 from antiphon import faults
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.breaker import Permit, Refused
-from antiphon.actors.context.view import View, encode, fit
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
 from antiphon.actors.monitor import Monitor
 from antiphon.actors.reply import Reply
+from antiphon.actors.routing.router import Router
 from antiphon.actors.scheduling.messages import Generation, Submit, Withdraw
 from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.sessions.charges import Charges, Tab
+from antiphon.actors.sessions.endings import REASONS, rejection
+from antiphon.actors.sessions.generations import generations_of
 from antiphon.actors.sessions.outlet import Outlet
+from antiphon.actors.sessions.placing import Placement, Placing
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import (
     ActorCrashed,
     ActorError,
     AntiphonError,
+    ContextLengthExceeded,
     EngineUnavailable,
     HostLost,
-    QueueExpired,
     QueueFull,
     RequestError,
+    StoreError,
     TurnInterrupted,
 )
 from antiphon.events import (
@@ -43,6 +47,7 @@ from antiphon.events import (
     Turn,
     TurnEnded,
     TurnFailed,
+    TurnPlaced,
 )
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
@@ -56,7 +61,9 @@ retry."""
 _SHORTEST_RETRY_S = 1.0
 """While a probe is out nobody knows when the next turn may pass; clients that come back at once
 would only be refused again."""
-_SEED_BITS = 63
+_SETTLE_S = 2.0
+"""How long the end of a turn waits to be in the books: whoever reads it may ask again at once, and
+this turn must not count as running then. What takes longer goes on behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +84,34 @@ class _SchedulerDown:
 SessionMessage = GenerationNews | CancelTurn | _SchedulerDown
 
 
-class Session:
-    """A temporary actor: it ends with its turn, and a crash of it ends only its turn."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTools:
+    """What every session works with."""
 
-    def __init__(self, turn: Turn, pool: Pool, outlet: Outlet, telemetry: Telemetry) -> None:
+    router: Router
+    charges: Charges
+    telemetry: Telemetry
+
+
+class Session:
+    """A temporary actor: it ends with its turn, and a crash of it ends only its turn. Whoever
+    outlives it closes its `tab`."""
+
+    def __init__(
+        self, turn: Turn, meant: Pool, outlet: Outlet, tab: Tab, tools: SessionTools
+    ) -> None:
         self._turn = turn
-        self._pool = pool
         self._outlet = outlet
-        self._telemetry = telemetry
+        self._tab = tab
+        self._router = tools.router
+        self._charges = tools.charges
+        self._telemetry = tools.telemetry
+        self._placing = Placing(turn, tools.router, tools.charges, tab)
+        self._pool = meant
+        """Until it is placed; then where it was."""
+        self._placement: Placement | None = None
         self._transcript = Transcript(0, {})
-        self._view: View | None = None
+        tab.used = lambda: self._transcript.told
         self._began = trio.current_time()
         self._heard_at: dict[EngineRequest, tuple[float, int]] = {}
         self._withdrawal = CancelCause.FAILED
@@ -96,6 +121,7 @@ class Session:
         self._asked: Reply[None] | None = None
         self._monitor: Monitor | None = None
         self._finish_reason = FinishReason.STOP
+        self._ending: TurnEnded | None = None
         self._me: ActorContext[SessionMessage]
 
     def start(self, me: ActorContext[SessionMessage]) -> None:
@@ -125,112 +151,111 @@ class Session:
             self._asked.close()
         if self._monitor is not None:
             self._monitor.cancel()
+        self._conclude()
         now = trio.current_time()
         if self._me.stopping.is_set():
             self._on_cancel(CancelTurn(cause=CancelCause.SHUTDOWN, at=now))
         elif not self._transcript.ended:
             self._withdrawal = CancelCause.OWNER_LOST
             self._fail(ActorCrashed(self._me.path, self._me.incarnation))
-        unfinished = self._transcript.unfinished
-        if unfinished:
-            at = now if self._cancelled_at is None else self._cancelled_at
-            withdraw = Withdraw(cause=self._withdrawal, at=at, tokens_seen=unfinished)
-            self._pool.scheduler.tell_system(withdraw)
+        at = now if self._cancelled_at is None else self._cancelled_at
+        self._withdraw(self._withdrawal, at)
 
     async def _submit(self) -> None:
-        """Build the view and queue the generations; beside the message loop, since both may take
-        long and the turn may be cancelled meanwhile."""
+        """Find a pool that queues the turn; beside the message loop, since it may take long and the
+        turn may be cancelled meanwhile."""
         try:
-            if self._view is None:
-                self._view = await self._build_view()
-            await faults.pause(Site.SESSION_SUBMIT)
-            if self._transcript.ended:  # cancelled meanwhile
-                return
-            generations = self._generations(self._view)
-            self._transcript = Transcript(
-                len(self._view.prompt),
-                {generation.request: index for index, generation in enumerate(generations)},
-            )
-            await self._ask(generations)
-        except RequestError as error:
+            while not self._transcript.ended:
+                placement = await self._placing.place()
+                await faults.pause(Site.SESSION_SUBMIT)
+                if self._transcript.ended:  # cancelled meanwhile
+                    return
+                try:
+                    await self._ask(placement)
+                    return
+                except (QueueFull, EngineUnavailable, ContextLengthExceeded) as error:
+                    await self._placing.refused(placement.decision.model, error)
+        except (RequestError, StoreError) as error:
             self._fail(error)
-        except ActorError as error:
-            # The scheduler is down, or its pool is: not this request's fault, and safe to retry.
-            log.warning("submit_failed", request_id=self._turn.request, reason=str(error))
-            self._fail(EngineUnavailable(retry_after_s=2.0))
 
-    async def _ask(self, generations: tuple[Generation, ...]) -> None:
+    async def _resubmit(self) -> None:
+        await self._placing.anew()
+        await self._submit()
+
+    async def _ask(self, placement: Placement) -> None:
+        """Raises QueueFull, EngineUnavailable, ContextLengthExceeded."""
+        pool = self._pool = placement.pool
+        generations = generations_of(self._turn, pool, placement.view)
+        self._transcript = Transcript(
+            len(placement.view.prompt),
+            {generation.request: index for index, generation in enumerate(generations)},
+        )
+        self._placement = placement
         self._queued_at = min(self._queued_at, trio.current_time())
-
-        def submit(reply: Reply[None]) -> Submit:
-            self._asked = reply
-            return Submit(
-                turn=self._turn.request,
-                since=self._queued_at,
-                generations=generations,
-                owner=self._me.ref,
-                reply=reply,
-            )
-
-        match self._pool.breaker.admit():
+        match pool.breaker.admit():
             case Refused(retry_after_s=seconds):
                 raise EngineUnavailable(retry_after_s=max(seconds, _SHORTEST_RETRY_S))
             case Permit() as permit:
-                with permit:
-                    await self._pool.scheduler.ask(submit, deadline_s=_SUBMIT_S)
+                try:
+                    with permit:
+                        await pool.scheduler.ask(
+                            lambda reply: self._submission(placement, generations, reply),
+                            deadline_s=_SUBMIT_S,
+                        )
+                except ActorError as error:
+                    # The scheduler is down, or its pool is: not this request's fault.
+                    log.warning("submit_failed", request_id=self._turn.request, reason=str(error))
+                    self._withdraw(CancelCause.FAILED, trio.current_time())
+                    raise EngineUnavailable(retry_after_s=2.0) from error
             case refused:
                 assert_never(refused)
+        self._announce()
         requests = frozenset(generation.request for generation in generations)
         # The turn may have ended, or lost these again, before the answer was read.
         if not self._transcript.ended and requests <= self._transcript.unfinished.keys():
             down = _SchedulerDown(requests=requests)
-            self._monitor = self._pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
+            self._monitor = pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
 
-    async def _build_view(self) -> View:
-        capabilities = self._pool.status.capabilities
-        window = self._pool.card.window if capabilities is None else capabilities.window
-        prompt = await encode(
-            self._pool.tokenizer,
-            self._turn.messages,
-            window=window,
-            threads=self._pool.long_prompts,
-        )
-        return fit(
-            prompt,
-            max_tokens=self._turn.max_tokens,
-            default=self._pool.default_max_tokens(),
-            window=window,
+    def _submission(
+        self, placement: Placement, generations: tuple[Generation, ...], reply: Reply[None]
+    ) -> Submit:
+        self._asked = reply
+        return Submit(
+            turn=self._turn.request,
+            since=self._queued_at,
+            generations=generations,
+            owner=self._me.ref,
+            reply=reply,
+            workload=placement.workload,
+            deadline_s=placement.decision.deadline_s,
+            prediction=placement.prediction,
         )
 
-    def _generations(self, view: View) -> tuple[Generation, ...]:
-        sampling = self._turn.sampling
-        return tuple(
-            Generation(
-                request=next(self._pool.requests),
-                prompt=view.prompt,
-                max_tokens=view.max_tokens,
-                sampling=msgspec.structs.replace(
-                    sampling, seed=(sampling.seed + choice) % (1 << _SEED_BITS)
-                ),
-                stop=self._turn.stop,
-                salt=self._turn.salt,
-                messages=self._turn.messages if self._pool.sends_messages else (),
-                affinity=self._turn.affinity,
-            )
-            for choice in range(self._turn.choices)
-        )
+    def _announce(self) -> None:
+        """The turn is taken: once for each placement, and before any of its text."""
+        placement, self._placement = self._placement, None
+        if placement is not None:
+            self._router.placed(self._turn, placement.decision)
+            self._outlet.put(placement.told)
+
+    def _withdraw(self, cause: CancelCause, at: float) -> None:
+        unfinished = self._transcript.unfinished
+        if unfinished:
+            withdraw = Withdraw(cause=cause, at=at, tokens_seen=unfinished)
+            self._pool.scheduler.tell_system(withdraw)
 
     def _on_text(self, news: SlotText) -> None:
+        self._announce()
         self._measure(news)
         for event in self._transcript.on_text(news):
-            self._outlet.put(event)
             match event:
                 case ChoiceEnded():
                     self._finish_reason = event.finish_reason
+                    self._outlet.put(event)
                 case TurnEnded():
-                    self._finish(self._finish_reason)
-                case Delta() | TurnFailed():
-                    pass
+                    self._end(event)
+                case Delta() | TurnFailed() | TurnPlaced():
+                    self._outlet.put(event)
                 case _:
                     assert_never(event)
 
@@ -245,12 +270,12 @@ class Session:
             # It never reached an engine, so nothing can be done twice.
             self._resubmitted = True
             self._transcript = Transcript(0, {})
-            self._me.start_soon(self._submit)
+            self._me.start_soon(self._resubmit)
             return
         self._fail(lost.error)
 
     def _on_cancel(self, cancel: CancelTurn) -> None:
-        self._interrupt(TurnInterrupted(_REASONS[cancel.cause]), cancel.cause, cancel.at)
+        self._interrupt(TurnInterrupted(REASONS[cancel.cause]), cancel.cause, cancel.at)
 
     def _interrupt(self, error: TurnInterrupted, cause: CancelCause, at: float) -> None:
         if self._transcript.ended:
@@ -263,9 +288,28 @@ class Session:
     def _fail(self, error: AntiphonError, *, finished: str = "error") -> None:
         for event in self._transcript.fail(error):
             self._outlet.put(event)
-            if (reason := _rejection(error)) is not None:
+            if (reason := rejection(error)) is not None:
                 self._telemetry.admission_rejected(reason)
             self._finish(finished)
+
+    def _end(self, ending: TurnEnded) -> None:
+        """The answer is whole: it is settled before anybody is told what it cost."""
+        self._ending = ending
+        if self._tab.charge is None:
+            self._conclude()
+        else:
+            self._me.start_soon(self._settle)
+
+    async def _settle(self) -> None:
+        with trio.move_on_after(_SETTLE_S):
+            await self._charges.settle(self._tab)
+        self._conclude()
+
+    def _conclude(self) -> None:
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            self._outlet.put(ending)
+            self._finish(self._finish_reason)
 
     def _finish(self, reason: str) -> None:
         seconds = trio.current_time() - self._began
@@ -284,27 +328,3 @@ class Session:
             self._telemetry.tokens_generated(name, news.tokens, 0.0)
         elif news.tokens > before[1]:
             self._telemetry.tokens_generated(name, news.tokens - before[1], now - before[0])
-
-
-def _rejection(error: AntiphonError) -> str | None:
-    """The word for a turn that was refused for load, and not for what it asked."""
-    match error:
-        case QueueFull():
-            return "queue_full"
-        case QueueExpired():
-            return "queue_deadline"
-        case EngineUnavailable():
-            return "engine_unavailable"
-        case _:
-            return None
-
-
-_REASONS = {
-    CancelCause.DISCONNECT: "the client disconnected",
-    CancelCause.SLOW_READER: "the client read too slowly",
-    CancelCause.REQUESTED: "it was cancelled",
-    CancelCause.DEADLINE: "the answer took too long",
-    CancelCause.SHUTDOWN: "the server is shutting down",
-    CancelCause.OWNER_LOST: "the request's handler ended",
-    CancelCause.FAILED: "another choice of it failed",
-}

@@ -50,8 +50,9 @@ class Transcript:
                 yield from self._end(news.request, FinishReason.LENGTH)
             case EndReason.CONTENT_FILTER:
                 yield from self._end(news.request, FinishReason.CONTENT_FILTER)
-            case EndReason.CAPACITY | EndReason.FAILED | EndReason.CANCELLED:
-                # The reason, if the engine gave one, comes with the slot's release.
+            case EndReason.CAPACITY | EndReason.FAILED | EndReason.CANCELLED | EndReason.PAUSED:
+                # The reason, if the engine gave one, comes with the slot's release; and a pause is
+                # no end.
                 return
             case _:
                 assert_never(news.end)
@@ -61,7 +62,9 @@ class Transcript:
         if self._ended:
             return
         self._ended = True
-        yield TurnFailed(error=error, usage=self.usage)
+        yield TurnFailed(
+            error=error, usage=self.told or Usage(prompt_tokens=0, completion_tokens=0)
+        )
 
     @property
     def ended(self) -> bool:
@@ -77,6 +80,11 @@ class Transcript:
         return Usage(
             prompt_tokens=self._prompt_tokens, completion_tokens=sum(self._tokens.values())
         )
+
+    @property
+    def told(self) -> Usage | None:
+        """What the turn has cost so far; nothing where it has brought nothing."""
+        return self.usage if self.begun else None
 
     @property
     def unfinished(self) -> dict[EngineRequest, int]:

@@ -18,10 +18,12 @@ from antiphon.engine.config import HostConfig
 from antiphon.engine.contract import AdmitRefused, EngineBroken, Failed, Gained, StepResult
 from antiphon.engine.openvino.kv import BLOCK_TOKENS, blocks_for
 from antiphon.engine.openvino.loading import load
+from antiphon.engine.openvino.prefills import Prefills
 from antiphon.engine.openvino.sampling import (
     NATIVE_ERRORS,
     generation_config,
     plain_reason,
+    prefill_config,
     prompt_tensor,
 )
 from antiphon.engine.openvino.schemas import SchemaGate
@@ -36,6 +38,10 @@ _ENDS = {_Reason.STOP: EndReason.STOP, _Reason.LENGTH: EndReason.LENGTH}
 _IGNORED = py_openvino_genai.GenerationStatus.IGNORED
 
 
+_MOST_HELD = 8
+"""Steps in a row that patient prompts let pass while others' prompts are computed."""
+
+
 @dataclass(slots=True, eq=False)
 class _Run:
     """A request in the pipeline, or parked beside it with no handle after a step that threw."""
@@ -44,6 +50,8 @@ class _Run:
     blocks: int
     handle: Any = None
     generated: list[int] = field(default_factory=list)
+    upto: int | None = None
+    """How many of its tokens the pipeline has been given, where that isn't all of them yet."""
 
 
 class OpenVinoEngine:
@@ -54,13 +62,19 @@ class OpenVinoEngine:
         loaded = load(config)
         self._pipeline = loaded.pipeline
         self._stop_tokens = config.stop_token_ids
+        self._step_tokens = config.step_tokens
         self._salter = loaded.salter
         self._schemas = SchemaGate(config.model_dir, loaded.vocabulary)
         self._runs: dict[EngineRequest, _Run] = {}
         self._unchecked: dict[EngineRequest, _Run] = {}
         self._cancelled: dict[EngineRequest, _Run] = {}
+        self._patient: dict[EngineRequest, _Run] = {}
+        """Those of which a piece may go into the pipeline before the next step."""
+        self._held = 0
         self._freed: list[EngineRequest] = []
         self._blame = Blame()
+        cached_blocks = loaded.kv_blocks if loaded.prefix_cache else 0
+        self._prefills = Prefills(config.step_tokens, cached_blocks)
         self._blocks_left = loaded.kv_blocks
         self._next_id = 1
         self._capabilities = Capabilities(
@@ -77,6 +91,7 @@ class OpenVinoEngine:
             prefix_cache=loaded.prefix_cache,
             abort_proof=True,  # the step after a cancel has freed it
             isolates_tenants=loaded.salter is not None or not loaded.prefix_cache,
+            pausable=True,
         )
 
     @property
@@ -87,12 +102,12 @@ class OpenVinoEngine:
     def descriptors(self) -> Sequence[int]:
         return self._schemas.descriptors
 
-    def admit(self, admit: Admit) -> None:
+    def admit(self, admit: Admit, generated: Sequence[int] = ()) -> None:
         """Take the request in. Raises AdmitRefused."""
         if self._salter and admit.salt is not None and admit.sampling.repetition_penalty != 1:
             # The sampler looks the prompt's ids up in the logits, and a salted id isn't there.
             raise AdmitRefused("invalid_sampling", "repetition_penalty beside a salt")
-        run = _Run(admit=admit, blocks=self._blocks_needed(admit))
+        run = _Run(admit=admit, blocks=self._blocks_needed(admit), generated=list(generated))
         schema = admit.sampling.json_schema
         if schema is not None:
             # Only a sampling step would find a malformed schema, and it throws for all.
@@ -113,6 +128,7 @@ class OpenVinoEngine:
             self._free(request, run)
         elif (run := self._runs.pop(request, None)) is not None:
             self._blame.forget(request)
+            self._patient.pop(request, None)
             if run.handle is None:
                 self._free(request, run)
             else:
@@ -129,6 +145,7 @@ class OpenVinoEngine:
         self._settle_schemas(result)
         if (request := self._blame.next_trial()) is not None:
             self._put_back(request, result)
+        self._let_patient_in(result)
         if self._runs or self._cancelled:
             try:
                 if faults.strikes(Site.ENGINE_STEP_THROWS):
@@ -137,6 +154,7 @@ class OpenVinoEngine:
             except NATIVE_ERRORS as error:
                 self._recover(error, result)
             else:
+                result.prefilled = self._prefills.step(self._decoding())
                 self._collect(result)
                 # The step after a cancel is what frees it. It may have turned CANCEL into IGNORED
                 # on the way, which is why a cancelled handle is never asked again.
@@ -183,21 +201,75 @@ class OpenVinoEngine:
 
     def _submit(self, run: _Run) -> None:
         """Put a run into the pipeline, after what it generated before. Raises AdmitRefused."""
+        if run.generated and run.admit.sampling.json_schema is not None:
+            raise AdmitRefused("engine_error", "a grammar can't begin in the middle of an answer")
+        if run.admit.patient and self._capabilities.prefix_cache:
+            self._patient[run.admit.request] = run
+        else:
+            self._enter(run)
+
+    def _enter(self, run: _Run) -> None:
+        """Raises AdmitRefused."""
         number = self._next_id
         # Never reused, not even for a run that comes back: a duplicate poisons the pipeline.
         self._next_id += 1
+        tokens = self._tokens(run)
+        run.upto = self._next_piece(run, tokens)
         try:
             config = generation_config(run.admit, self._stop_tokens, len(run.generated))
-            tokens = [*run.admit.prompt, *run.generated]
-            if self._salter and run.admit.salt is not None:
-                tokens = self._salter.salted(tokens, run.admit.salt)
+            if run.upto is not None:
+                tokens, config = tokens[: run.upto], prefill_config(self._stop_tokens)
             run.handle = self._pipeline.add_request(number, prompt_tensor(tokens), config)
         except NATIVE_ERRORS as error:
             raise AdmitRefused("invalid_sampling", plain_reason(error)) from error
+        self._prefills.enter(run.admit.request, tokens)
+
+    def _next_piece(self, run: _Run, tokens: list[int]) -> int | None:
+        """Where the next piece of a patient prompt ends; None when it is the last. What is in the
+        cache already costs no step."""
+        if run.admit.request not in self._patient:
+            return None
+        begin = self._prefills.cached(tokens) if run.upto is None else run.upto
+        end = begin + max(1, self._room() // BLOCK_TOKENS) * BLOCK_TOKENS
+        return end if end < len(tokens) else None
+
+    def _room(self) -> int:
+        """Tokens of prompts that the next step can take beside the answers."""
+        return self._step_tokens - self._decoding()
+
+    def _decoding(self) -> int:
+        return len(self._runs) - self._prefills.waiting - len(self._patient)
+
+    def _let_patient_in(self, result: StepResult) -> None:
+        """As much of the patient prompts as a step computes, and none while others' are in. The
+        pipeline computes prompts in the order in which it got them, so one of thousands of tokens
+        would keep all others waiting; the blocks of a piece are in the cache for the next one."""
+        if not self._patient:
+            return
+        waiting = [self._runs[request] for request in self._prefills.requests]
+        if self._held < _MOST_HELD and any(not run.admit.patient for run in waiting):
+            self._held += 1
+            return
+        self._held = 0
+        room = self._room()
+        for request, run in list(self._patient.items()):
+            before = run.upto or 0
+            self._put_in(request, run, result)
+            room -= (run.upto or len(run.admit.prompt) + len(run.generated)) - before
+            if room <= 0:
+                return
+
+    def _put_in(self, request: EngineRequest, run: _Run, result: StepResult) -> None:
+        try:
+            self._enter(run)
+        except AdmitRefused as refusal:
+            self._fail(request, refusal.detail, result)
+        self._patient.pop(request, None)
 
     def _collect(self, result: StepResult) -> None:
         """Read what the step pushed. This is the hot path: every live request, every step."""
         over: list[EngineRequest] = []
+        pieces: list[EngineRequest] = []
         for request, run in self._runs.items():
             handle = run.handle
             if handle is None:
@@ -207,6 +279,9 @@ class OpenVinoEngine:
                     result.gained.append(Gained(request, (), None, EndReason.CAPACITY))
                     over.append(request)
                 continue
+            if run.upto is not None:
+                pieces.append(request)
+                continue
             for output in handle.read().values():
                 tokens = output.generated_ids
                 end = _ENDS.get(output.finish_reason)
@@ -215,11 +290,17 @@ class OpenVinoEngine:
                 result.gained.append(Gained(request, tokens, logprobs, end))
                 if end is not None:
                     over.append(request)
+                if self._prefills.waiting:
+                    self._prefills.gave_token(request)
                 if self._blame.alert:
                     self._blame.gave_token(request)
         for request in over:
             self._blame.forget(request)
             self._free(request, self._runs.pop(request))
+        for request in pieces:
+            self._prefills.gave_token(request)
+            self._leave(self._runs[request])
+            self._put_back(request, result)
 
     def _recover(self, error: Exception, result: StepResult) -> None:
         """Bring the pipeline back after a step threw: it takes every request out, since each later
@@ -239,13 +320,9 @@ class OpenVinoEngine:
         verdict = self._blame.step_threw(live, shown)
         parked = set(verdict.parked)
         for request in live:
-            run = self._runs[request]
-            run.handle = None
+            self._leave(self._runs[request])
             if request in verdict.failed:
                 self._fail(request, plain_reason(error), result)
-            elif run.generated and run.admit.sampling.json_schema is not None:
-                # Its grammar would start again in the middle of the answer.
-                self._fail(request, "another request made the engine start over", result)
             elif request not in parked:
                 self._put_back(request, result)
 
@@ -259,6 +336,7 @@ class OpenVinoEngine:
         self, request: EngineRequest, detail: str, result: StepResult, code: str = "engine_error"
     ) -> None:
         self._blame.forget(request)
+        self._patient.pop(request, None)
         self._blocks_left += self._runs.pop(request).blocks
         result.failed.append(Failed(request, code, detail))
 
@@ -268,9 +346,21 @@ class OpenVinoEngine:
         self._cancelled.clear()
 
     def _free(self, request: EngineRequest, run: _Run) -> None:
-        run.handle = None
+        self._leave(run)
         self._blocks_left += run.blocks
         self._freed.append(request)
+
+    def _leave(self, run: _Run) -> None:
+        """The pipeline holds nothing of it any more, but for what its cache remembers."""
+        run.handle = None
+        self._prefills.leave(run.admit.request, self._tokens(run)[: run.upto])
+
+    def _tokens(self, run: _Run) -> list[int]:
+        """What it has so far, by the names that the pipeline knows it by."""
+        tokens = [*run.admit.prompt, *run.generated]
+        if self._salter and run.admit.salt is not None:
+            return self._salter.salted(tokens, run.admit.salt)
+        return tokens
 
     def _settle_schemas(self, result: StepResult) -> None:
         """Let in, or refuse, the requests whose schema has been judged since."""

@@ -53,6 +53,17 @@ def generation_config(admit: Admit, stop_tokens: Sequence[int], generated: int =
     return config
 
 
+def prefill_config(stop_tokens: Sequence[int]) -> Any:
+    """For a prompt that is only to be computed: its one token is nobody's."""
+    config = openvino_genai.GenerationConfig()
+    config.max_new_tokens = 1
+    config.ignore_eos = True
+    # Refused unless the second holds the first.
+    config.eos_token_id = stop_tokens[0]
+    config.stop_token_ids = set(stop_tokens)
+    return config
+
+
 def plain_reason(error: BaseException) -> str:
     """The library's message without source paths and times, short enough for a client."""
     lines = [line.strip() for line in str(error).splitlines()]

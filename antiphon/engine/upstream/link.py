@@ -21,8 +21,10 @@ from antiphon.events import (
     Halt,
     HostCommand,
     HostFrame,
+    Pause,
     Ready,
     Released,
+    Resume,
     SlotText,
     Stats,
     Step,
@@ -61,7 +63,7 @@ class UpstreamLink:
     # what the driver does
 
     async def send(self, command: HostCommand) -> None:
-        """Raises HostLost."""
+        """Raises HostLost, and HostProtocolError for what its driver must not ask."""
         await trio.lowlevel.checkpoint()
         if self._lost is not None or self._nursery is None:
             raise HostLost(self._lost or "it has not begun")
@@ -71,6 +73,10 @@ class UpstreamLink:
             case Abort():
                 if (scope := self._live.get(command.request)) is not None:
                     scope.cancel("aborted")
+            case Pause():
+                pass  # no replica could go on later, so the answer goes on now
+            case Resume():
+                raise HostProtocolError(f"request {command.request} is not paused")
             case Halt():
                 self._lose("halted")
 

@@ -13,6 +13,7 @@ from antiphon.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    TurnPlaced,
     Usage,
 )
 from antiphon.http.openai.wire import (
@@ -50,6 +51,8 @@ class AnswerCollector:
                 return usage
             case TurnFailed(error=error):
                 raise error
+            case TurnPlaced():
+                pass
             case _:
                 assert_never(event)
         return None
@@ -62,6 +65,7 @@ class AnswerCollector:
         model: ModelName,
         created: int,
         fingerprint: str,
+        tier: str,
         with_logprobs: bool,
     ) -> bytes:
         """The body, once the turn has ended."""
@@ -80,6 +84,7 @@ class AnswerCollector:
                     for index, choice in enumerate(self._choices)
                 ],
                 usage=usage_of(usage),
+                service_tier=tier,
                 system_fingerprint=fingerprint,
             )
         )

@@ -5,7 +5,7 @@ failures are told inside the stream.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -14,7 +14,8 @@ from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
-from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed
+from antiphon.errors import ModelNotFound
+from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange, current_exchange
@@ -22,6 +23,7 @@ from antiphon.http.openai.answer import AnswerCollector
 from antiphon.http.openai.body import read_json_body, wall_ms
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
+from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.responses.parse import digest_of
 from antiphon.http.openai.responses.retries import read_sending
 from antiphon.http.openai.schema import ChatCompletionRequest
@@ -78,19 +80,22 @@ class ChatRoutes:
         body = await read_json_body(self.http().max_body_bytes)
         parsed = await self._parse(body)
         exchange.facts.update(client_facts(parsed.body))
+        principal = current_principal()
         model = ModelName(parsed.body.model)
+        if all(card.name != model for card in self.chat.models(principal.plan)):
+            raise ModelNotFound(model)
         defaults = self.chat.sampling_defaults(model)
         capabilities = self.chat.capabilities(model)
         if needs_schema_check(parsed.body):
             await trio.to_thread.run_sync(check_schema, parsed.body)
-        caller = current_principal()
-        turn = make_turn(parsed, exchange.request_id, defaults, capabilities, caller)
+        turn = make_turn(parsed, exchange.request_id, defaults, capabilities, principal)
         heading = Heading(
             response=new_response_id(),
             model=model,
             created_ms=wall_ms(),
             fingerprint=fingerprint(model, capabilities),
         )
+        turn = replace(turn, response=heading.response)
         stream: TurnStream
         if parsed.body.store and self.responses is not None:
             heading, stream = await self._keep(self.responses, parsed, turn, heading, body)
@@ -131,10 +136,12 @@ class ChatRoutes:
         self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest, heading: Heading
     ) -> TrioResponse:
         collector = AnswerCollector(parsed.body.n or 1)
-        usage = None
+        usage, placed = None, None
         while usage is None:
             event = await stream.next_event()
             _note(exchange, event)
+            if isinstance(event, TurnPlaced):
+                placed, heading = event, self._placed(heading, event)
             usage = collector.add(event)
         content = collector.encode(
             usage,
@@ -142,29 +149,38 @@ class ChatRoutes:
             model=heading.model,
             created=heading.created,
             fingerprint=heading.fingerprint,
+            tier="default" if placed is None else placed.tier,
             with_logprobs=bool(parsed.body.logprobs),
         )
-        return TrioResponse(content, content_type="application/json")
+        headers = placed_headers(placed)
+        return TrioResponse(content, headers=headers, content_type="application/json")
 
     async def _stream(
         self, exchange: Exchange, stream: TurnStream, parsed: ParsedRequest, heading: Heading
     ) -> TrioResponse:
         first: TurnEvent | None = None
+        placed: TurnPlaced | None = None
         with trio.move_on_after(self.http().headers_after_s):
-            first = await stream.next_event()
-            _note(exchange, first)
-            if isinstance(first, TurnFailed):
-                raise first.error
+            # A place alone is no answer yet: a refusal may still come, and has a status.
+            while first is None:
+                event = await stream.next_event()
+                _note(exchange, event)
+                if isinstance(event, TurnFailed):
+                    raise event.error
+                if isinstance(event, TurnPlaced):
+                    placed = event
+                else:
+                    first = event
         exchange.is_stream = True
 
         async def pump(write: Write) -> None:
             self.telemetry.sse_opened()
             try:
-                await self._pump(exchange, stream, parsed, heading, first, write)
+                await self._pump(exchange, stream, parsed, heading, placed, first, write)
             finally:
                 self.telemetry.sse_closed()
 
-        return PumpedResponse(pump, STREAM_HEADERS)
+        return PumpedResponse(pump, STREAM_HEADERS | placed_headers(placed))
 
     async def _pump(
         self,
@@ -172,6 +188,7 @@ class ChatRoutes:
         stream: TurnStream,
         parsed: ParsedRequest,
         heading: Heading,
+        placed: TurnPlaced | None,
         event: TurnEvent | None,
         write: Write,
     ) -> None:
@@ -186,7 +203,11 @@ class ChatRoutes:
             choices=parsed.body.n or 1,
             include_usage=parsed.include_usage,
         )
+        if placed is not None:
+            self._place(encoder, heading, placed)
         while True:
+            if isinstance(event, TurnPlaced):
+                self._place(encoder, heading, event)
             data = encoder.encode(event)
             await faults.pause(Site.HTTP_STREAM)
             if data:
@@ -194,6 +215,22 @@ class ChatRoutes:
             if isinstance(event, TurnEnded | TurnFailed):
                 return
             event = await self._next(exchange, stream, write)
+
+    def _place(self, encoder: ChunkEncoder, heading: Heading, placed: TurnPlaced) -> None:
+        heading = self._placed(heading, placed)
+        encoder.place(model=heading.model, tier=placed.tier, fingerprint=heading.fingerprint)
+
+    def _placed(self, heading: Heading, placed: TurnPlaced) -> Heading:
+        """As the model that answers would have it. What is kept was accepted with its fingerprint,
+        and is shown with that one later."""
+        if placed.model == heading.model:
+            return heading
+        fresh = fingerprint(placed.model, self.chat.capabilities(placed.model))
+        return replace(
+            heading,
+            model=placed.model,
+            fingerprint=heading.fingerprint if heading.is_kept else fresh,
+        )
 
     async def _next(self, exchange: Exchange, stream: TurnStream, write: Write) -> TurnEvent:
         """The next event, with a comment line for every `heartbeat_s` of silence before it."""
@@ -215,6 +252,10 @@ async def _off_the_loop(work: Callable[[], T], size: int) -> T:
 def _note(exchange: Exchange, event: TurnEvent) -> None:
     """Keep what the exchange must know, before the next checkpoint can lose it."""
     match event:
+        case TurnPlaced(model=model, moved=moved):
+            exchange.facts["model"] = model
+            if moved is not None:
+                exchange.facts["moved"] = moved
         case ChoiceEnded(finish_reason=reason):
             exchange.finish = reason
         case TurnEnded(usage=usage):

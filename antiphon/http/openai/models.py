@@ -9,6 +9,7 @@ from quart_trio.wrappers import TrioResponse
 from antiphon.errors import ModelNotFound
 from antiphon.http.openai.openapi import Operation, mount
 from antiphon.http.openai.wire import ModelBody, ModelListBody
+from antiphon.http.principal import current_principal
 from antiphon.ports import Chat, ModelCard
 
 
@@ -43,13 +44,16 @@ class ModelRoutes:
         )
 
     async def list_all(self) -> TrioResponse:
-        return _respond(ModelListBody(data=[self._body(card) for card in self.chat.models()]))
+        return _respond(ModelListBody(data=[self._body(card) for card in self._cards()]))
 
     async def get(self, model: str) -> TrioResponse:
-        for card in self.chat.models():
+        for card in self._cards():
             if card.name == model:
                 return _respond(self._body(card))
         raise ModelNotFound(model)
+
+    def _cards(self) -> tuple[ModelCard, ...]:
+        return self.chat.models(current_principal().plan)
 
     def _body(self, card: ModelCard) -> ModelBody:
         capabilities = self.chat.capabilities(card.name)

@@ -19,8 +19,9 @@ from antiphon.records import JsonObject
 _REFERENCE = "#/components/schemas/{name}"
 _VARIABLE = re.compile(r"<(?:\w+:)?(?P<name>\w+)>")
 _REGISTRY = "antiphon.operations"
-_ALWAYS = (400, 401, 403, 500, 503)
-"""A malformed query, a key, a scope, a defect, a store or an engine that is away."""
+_ALWAYS = (400, 401, 403, 429, 500, 503)
+"""A malformed query, a key, a scope or a suspension, a limit or a brake, a defect, a store or an
+engine that is away."""
 _WITH_BODY = (408, 413, 415)
 
 ANY_TEXT: JsonObject = {"type": "string"}

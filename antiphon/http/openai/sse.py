@@ -18,6 +18,7 @@ from antiphon.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    TurnPlaced,
     Usage,
 )
 from antiphon.http.errors import describe_error, error_body
@@ -50,17 +51,8 @@ class ChunkEncoder:
         choices: int,
         include_usage: bool,
     ) -> None:
-        head = _encode(
-            {
-                "id": response,
-                "object": "chat.completion.chunk",
-                "created": created,
-                "model": model,
-                "service_tier": "default",
-                "system_fingerprint": fingerprint,
-            }
-        )
-        self._head = b"data: " + head[:-1] + b',"choices":['
+        self._response = response
+        self._created = created
         tail = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._text_end = b'},"logprobs":null,"finish_reason":null}]' + tail
         self._open_end = b',"finish_reason":null}]' + tail
@@ -69,8 +61,26 @@ class ChunkEncoder:
         self._include_usage = include_usage
         self._opened = 0
         """Choices below this have sent their role."""
+        self._head = b""
+        self._starts: list[bytes] = []
+        self.place(model=model, tier="default", fingerprint=fingerprint)
+
+    def place(self, *, model: ModelName, tier: str, fingerprint: str) -> None:
+        """From now on every chunk says that."""
+        head = _encode(
+            {
+                "id": self._response,
+                "object": "chat.completion.chunk",
+                "created": self._created,
+                "model": model,
+                "service_tier": tier,
+                "system_fingerprint": fingerprint,
+            }
+        )
+        self._head = b"data: " + head[:-1] + b',"choices":['
         self._starts = [
-            self._head + b'{"index":%d,"delta":{"content":' % index for index in range(choices)
+            self._head + b'{"index":%d,"delta":{"content":' % index
+            for index in range(self._choices)
         ]
 
     def encode(self, event: TurnEvent) -> bytes:
@@ -94,6 +104,8 @@ class ChunkEncoder:
                 return (self._usage(usage) if self._include_usage else b"") + _DONE
             case TurnFailed(error=error):
                 return self.encode_failure(error)
+            case TurnPlaced():
+                return b""
             case _:
                 assert_never(event)
 

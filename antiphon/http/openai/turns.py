@@ -38,13 +38,13 @@ def make_turn(
     request_id: RequestId,
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
-    caller: Principal | None = None,
+    principal: Principal | None = None,
 ) -> Turn:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
     body = parsed.body
     sampling = _sampling(body, defaults)
-    salt = None if caller is None else caller.salt
+    salt = None if principal is None else principal.salt
     if capabilities is not None:
         _refuse_beyond(capabilities, body)
         if salt is not None:
@@ -59,10 +59,48 @@ def make_turn(
         max_tokens=(
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         ),
-        tenant=None if caller is None else caller.tenant,
-        salt=salt,
+        tier=body.service_tier,
+        continues_tool=parsed.messages[-1].role == "tool",
         affinity=body.prompt_cache_key or "",
+        seeded=body.seed is not None,
+        silent=silent_fields(
+            temperature=body.temperature,
+            top_p=body.top_p,
+            top_k=body.top_k,
+            repetition_penalty=body.repetition_penalty,
+        ),
+        **caller_of(principal),
     )
+
+
+def caller_of(principal: Principal | None) -> dict[str, Any]:
+    """The fields of a turn that say on whose behalf it runs. The local caller is nobody's user, and
+    has no plan."""
+    if principal is None:
+        return {}
+    return {
+        "tenant": principal.tenant,
+        "salt": principal.salt,
+        "user": None if principal.key is None else principal.user,
+        "plan": principal.plan,
+    }
+
+
+def silent_fields(
+    *,
+    temperature: float | None,
+    top_p: float | None,
+    top_k: int | None,
+    repetition_penalty: float | None,
+) -> frozenset[str]:
+    """Of these, what the client said nothing about. A `top_p` of 0 has settled `top_k`, too."""
+    given = {
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": 1 if top_p == 0 else top_k,
+        "repetition_penalty": repetition_penalty,
+    }
+    return frozenset(name for name, value in given.items() if value is None)
 
 
 def needs_schema_check(body: ChatCompletionRequest) -> bool:

@@ -4,7 +4,7 @@ answer when everything else hangs. Commands are in `commands`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -15,26 +15,17 @@ from quart_trio.wrappers import TrioResponse
 
 from antiphon import __version__
 from antiphon.actors.breaker import BreakerStatistics
+from antiphon.actors.routing.router import Routing
 from antiphon.errors import NoActor
 from antiphon.http.boundary import BoundedApp
 from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
 from antiphon.http.ops.page import render_page
-from antiphon.ids import ActorPath, RequestId, SlotIndex
+from antiphon.http.ops.views import PoolStatus, SlotView
+from antiphon.ids import ActorPath
 from antiphon.ports import ReplicaStatistics, Telemetry
 from antiphon.settings import HttpSettings
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node, node_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotView:
-    """One decode slot as operators see it; `age_s` is the time since it was granted, 0 if free."""
-
-    slot: SlotIndex
-    state: Literal["free", "prefill", "decode", "releasing"]
-    request_id: RequestId | None
-    tokens: int
-    age_s: float
 
 
 class OpsSources(Protocol):
@@ -55,7 +46,12 @@ class OpsSources(Protocol):
     def breakers(self) -> Sequence[BreakerStatistics]: ...
 
     def replicas(self) -> Sequence[ReplicaStatistics]:
-        """Those of an engine that is elsewhere; none where it is here."""
+        """Those of engines that are elsewhere; none of those that are here."""
+
+    def pools(self) -> Sequence[PoolStatus]: ...
+
+    def routing(self) -> Sequence[Routing]:
+        """The last decisions of the router, the latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +62,7 @@ class RuntimeView:
     slots: tuple[SlotView, ...]
     breakers: tuple[BreakerStatistics, ...]
     replicas: tuple[ReplicaStatistics, ...]
+    pools: tuple[PoolStatus, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +86,8 @@ class _OpsRoutes:
             "/ops/runtime": self.runtime,
             "/ops/breakers": self.breakers,
             "/ops/replicas": self.replicas,
+            "/ops/pools": self.pools,
+            "/ops/routing": self.routing,
             "/ops/tree": self.tree,
             "/ops/slots": self.slots,
             "/ops/version": self.version,
@@ -122,6 +121,7 @@ class _OpsRoutes:
             self.sources.runtime(),
             self.sources.breakers(),
             self.sources.replicas(),
+            self.sources.pools(),
             not_ready=self.sources.not_ready(),
             version=__version__,
         )
@@ -138,6 +138,13 @@ class _OpsRoutes:
     async def replicas(self) -> TrioResponse:
         return _json([*self.sources.replicas()])
 
+    async def pools(self) -> TrioResponse:
+        return _json([*self.sources.pools()])
+
+    async def routing(self) -> TrioResponse:
+        """Where the last turns went, and why: no text."""
+        return _json([*self.sources.routing()])
+
     async def tree(self) -> TrioResponse:
         """Everything that is known of the server, at one moment."""
         root = self.sources.tree()
@@ -146,6 +153,7 @@ class _OpsRoutes:
             slots=tuple(self.sources.slots()),
             breakers=tuple(self.sources.breakers()),
             replicas=tuple(self.sources.replicas()),
+            pools=tuple(self.sources.pools()),
         )
         shared = {field.name: getattr(root, field.name) for field in fields(root)}
         return _json(RootNode(**shared, runtime=runtime))

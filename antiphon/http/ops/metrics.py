@@ -6,6 +6,7 @@ bounded set of values.
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
@@ -13,11 +14,14 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.scheduling.prediction import Rates
+from antiphon.actors.scheduling.tickets import Room
 from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
 from antiphon.http.ops.replicas import ReplicaCollector
 from antiphon.ids import ModelName
 from antiphon.ports import ReplicaStatistics
+from antiphon.workload import WorkloadClass
 
 _PREFIX = "antiphon"
 _FIRST_TOKEN_BUCKETS = (
@@ -38,6 +42,7 @@ _STORE_BUCKETS = (
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 """Fine where the promise lies: what storage adds to a first token."""
+_RATIO_BUCKETS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 5.0)
 _COUNT_BUCKETS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64)
 
 
@@ -57,7 +62,30 @@ class PrometheusTelemetry:
 
         self._running = self._gauge("num_requests_running", "Requests that hold a slot")
         self._waiting = self._gauge("num_requests_waiting", "Requests that wait for a slot")
+        self._lane_running = self._lane_gauge("lane_requests_running", "Requests that hold a slot")
+        self._lane_waiting = self._lane_gauge(
+            "lane_requests_waiting", "Requests that wait for a slot, those that are paused included"
+        )
+        self._lane_tokens = self._lane_gauge(
+            "lane_tokens_waiting", "Tokens that wait for a slot: prompts and longest answers"
+        )
+        self._predicted = self._lane_gauge(
+            "predicted_first_token_seconds",
+            "When the first token of a usual request would come, were it submitted now",
+        )
+        self._prefill_rate = self._gauge(
+            "prefill_tokens_per_second", "Prompt tokens a second with nothing else to do"
+        )
+        self._decode_rate = self._gauge(
+            "decode_tokens_per_second", "Tokens a second of as many answers as there are now"
+        )
+        self._slots = self._gauge("slots", "Slots of the engine, none while there is no engine")
+        self._free_slots = self._gauge("free_slots", "Slots that nobody holds")
         self._kv_usage = self._gauge("kv_cache_usage_perc", "KV cache in use, 0 to 1")
+        self._kv_reserved = self._gauge(
+            "kv_cache_reserved_perc",
+            "KV cache that is promised to what holds a slot, prompts and longest answers, 0 to 1",
+        )
         self._step_age = self._gauge(
             "engine_last_step_age_seconds", "Time since the engine's last step"
         )
@@ -82,6 +110,14 @@ class PrometheusTelemetry:
         self._prompt_tokens = self._counter("prompt_tokens", "Prompt tokens admitted")
         self._generated = self._counter("generation_tokens", "Tokens generated")
         self._turns = self._counter("request_success", "Turns that ended", "finished_reason")
+        self._paused = self._counter(
+            "generations_paused", "Times a generation gave its slot to somebody who waits"
+        )
+        self._predicted_error = self._histogram(
+            "first_token_prediction_error_ratio",
+            "How far the time to first token was from the predicted one, over the actual one",
+            _RATIO_BUCKETS,
+        )
         self._restarts = self._counter("engine_restarts", "Engine hosts started again")
 
         self._cancelled = Counter(
@@ -93,6 +129,18 @@ class PrometheusTelemetry:
         self._rejected = Counter(
             f"{_PREFIX}_admission_rejections",
             "Requests refused for load",
+            ["reason"],
+            registry=registry,
+        )
+        self._routed = Counter(
+            f"{_PREFIX}_routed",
+            "Turns by the model that took them, and why it did",
+            ["model", "reason"],
+            registry=registry,
+        )
+        self._braked = Counter(
+            f"{_PREFIX}_braked",
+            "Requests that an abuse brake refused",
             ["reason"],
             registry=registry,
         )
@@ -172,9 +220,27 @@ class PrometheusTelemetry:
     def admission_rejected(self, reason: str) -> None:
         self._rejected.labels(reason).inc()
 
+    def turn_routed(self, model: ModelName, reason: str) -> None:
+        self._routed.labels(model, reason).inc()
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         self._running.labels(model).set(running)
         self._waiting.labels(model).set(waiting)
+
+    def lane_in_flight(
+        self, model: ModelName, lane: WorkloadClass, *, running: int, waiting: int, tokens: int
+    ) -> None:
+        self._lane_running.labels(model, lane.value).set(running)
+        self._lane_waiting.labels(model, lane.value).set(waiting)
+        self._lane_tokens.labels(model, lane.value).set(tokens)
+
+    def generation_paused(self, model: ModelName) -> None:
+        self._paused.labels(model).inc()
+
+    def first_token_predicted(self, model: ModelName, predicted_s: float, actual_s: float) -> None:
+        if actual_s > 0:
+            error = abs(predicted_s - actual_s) / actual_s
+            self._predicted_error.labels(model).observe(error)
 
     def queue_left(self, model: ModelName, seconds: float) -> None:
         self._queue_time.labels(model).observe(seconds)
@@ -220,6 +286,25 @@ class PrometheusTelemetry:
         """Show the state of a model's circuit breaker as it is when somebody looks."""
         self._circuit.labels(model).set_function(lambda: _CIRCUITS[read().circuit])
 
+    def watch_forecast(
+        self,
+        model: ModelName,
+        rates: Callable[[], Rates],
+        first_token_s: Callable[[WorkloadClass], float],
+    ) -> None:
+        """Show what an engine does now, and when a first token would come, when somebody looks."""
+        self._prefill_rate.labels(model).set_function(lambda: rates().prefill_tokens_s)
+        self._decode_rate.labels(model).set_function(lambda: rates().decode_tokens_s)
+        for lane in WorkloadClass:
+            gauge = self._predicted.labels(model, lane.value)
+            gauge.set_function(partial(first_token_s, lane))
+
+    def watch_room(self, model: ModelName, read: Callable[[], Room]) -> None:
+        """Show what there is to be had and what is left of it, when somebody looks."""
+        self._slots.labels(model).set_function(lambda: read().slots)
+        self._free_slots.labels(model).set_function(lambda: read().free_slots)
+        self._kv_reserved.labels(model).set_function(lambda: read().reserved)
+
     def watch_replicas(
         self, model: ModelName, read: Callable[[], Sequence[ReplicaStatistics]]
     ) -> None:
@@ -228,6 +313,9 @@ class PrometheusTelemetry:
 
     def engine_restarted(self, model: ModelName) -> None:
         self._restarts.labels(model).inc()
+
+    def braked(self, reason: str) -> None:
+        self._braked.labels(reason).inc()
 
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
         self._store_units.labels(kind, outcome).inc()
@@ -262,6 +350,9 @@ class PrometheusTelemetry:
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(f"{_PREFIX}_{name}", text, ["model_name"], registry=self._registry)
+
+    def _lane_gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, ["model_name", "lane"], registry=self._registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         names = ["model_name", *labels]

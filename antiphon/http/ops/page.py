@@ -8,7 +8,8 @@ import jinja2
 
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.http.ops.outline import format_age, rows
-from antiphon.ids import RequestId, SlotIndex
+from antiphon.http.ops.views import PoolStatus
+from antiphon.ids import ModelName, RequestId, SlotIndex
 from antiphon.ports import ReplicaStatistics
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node
@@ -27,6 +28,8 @@ class Slot(Protocol):
     """What the strip of slots shows of each."""
 
     @property
+    def model(self) -> ModelName: ...
+    @property
     def slot(self) -> SlotIndex: ...
     @property
     def state(self) -> str: ...
@@ -44,6 +47,7 @@ def render_page(
     runtime: RuntimeStatistics,
     breakers: Sequence[BreakerStatistics],
     replicas: Sequence[ReplicaStatistics],
+    pools: Sequence[PoolStatus],
     *,
     not_ready: Sequence[str],
     version: str,
@@ -58,5 +62,6 @@ def render_page(
         runtime=runtime,
         breakers=list(breakers),
         replicas=list(replicas),
+        pools=list(pools),
         age=format_age,
     )

@@ -1,6 +1,7 @@
 """Who a request is from, over a store that the test scripts and a clock that jumps."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
 
@@ -16,9 +17,12 @@ from antiphon.actors.accounts.accounts import (
     Accounts,
 )
 from antiphon.actors.accounts.keys import hash_secret, new_secret, shown_prefix
-from antiphon.errors import StoreUnavailable, Unauthenticated
+from antiphon.actors.metering.plans import Plans
+from antiphon.errors import KeySuspended, StoreUnavailable, Unauthenticated
 from antiphon.ids import LOCAL_USER, KeyId, TenantId, UserId, new_key_id
+from antiphon.plan_settings import PlanSettings
 from antiphon.records import ApiKey, Scope, User
+from antiphon.settings import Settings
 from antiphon.storage import Store
 from antiphon.supervision.spec import ChildSpec, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
@@ -54,7 +58,13 @@ class Desk:
         self.store = ScriptedStore()
         self.store.people[ALICE.id] = ALICE
         self.wall = Wall()
-        self.accounts = Accounts(Direct(self.store), is_local=is_local, now_ms=self.wall)
+        self.settings = Settings(plans={"free": PlanSettings()}, default_plan="free")
+        self.accounts = Accounts(
+            Direct(self.store),
+            is_local=is_local,
+            now_ms=self.wall,
+            plans=Plans(lambda: self.settings),
+        )
 
     def make_key(self, **fields: object) -> str:
         secret = new_secret()
@@ -377,3 +387,56 @@ async def test_a_key_known_to_be_gone_does_not_come_back_in_an_outage(
 
     with pytest.raises(StoreUnavailable):
         await desk.accounts.authenticate(secret)
+
+
+async def test_a_principal_has_the_plan_that_counts(autojump_clock: trio.testing.MockClock):
+    desk = Desk()
+    secret = desk.make_key()
+
+    assert (await desk.accounts.authenticate(secret)).plan == "free"
+
+
+async def test_a_suspended_user_or_key_is_told_why_within_seconds(
+    autojump_clock: trio.testing.MockClock,
+):
+    desk = Desk()
+    secret = desk.make_key()
+    await desk.accounts.authenticate(secret)
+    desk.store.people[ALICE.id] = replace(ALICE, suspended="unpaid bill")
+    await trio.sleep(FOUND_S + 0.1)
+
+    with pytest.raises(KeySuspended, match="unpaid bill"):
+        await desk.accounts.authenticate(secret)
+
+    desk.store.people[ALICE.id] = ALICE
+    desk.replace(secret, suspended="leaked")
+    await trio.sleep(FOUND_S + 0.1)
+    with pytest.raises(KeySuspended, match="leaked"):
+        await desk.accounts.authenticate(secret)
+
+
+async def test_who_was_given_a_plan_that_is_gone_is_never_without_limits(
+    autojump_clock: trio.testing.MockClock,
+):
+    desk = Desk()
+    desk.store.people[ALICE.id] = replace(ALICE, plan="gold")
+    secret = desk.make_key()
+
+    assert (await desk.accounts.authenticate(secret)).plan == "free"
+    desk.settings = Settings()
+    with pytest.raises(KeySuspended):
+        await desk.accounts.authenticate(secret)
+
+
+async def test_a_key_is_remembered_while_it_is_good(autojump_clock: trio.testing.MockClock):
+    desk = Desk()
+    secret, unknown = desk.make_key(expires_ms=NOW_MS + 1), new_secret()
+    assert not desk.accounts.remembers(secret)
+    await desk.accounts.authenticate(secret)
+    await desk.refusal(unknown)
+
+    assert desk.accounts.remembers(secret)
+    assert not desk.accounts.remembers(unknown)
+    assert not desk.accounts.remembers("no key at all")
+    desk.wall.ms += 1
+    assert not desk.accounts.remembers(secret), "it has expired"

@@ -14,9 +14,10 @@ from antiphon.events import (
     FinishReason,
     TurnEnded,
     TurnFailed,
+    TurnPlaced,
     Usage,
 )
-from antiphon.ids import ItemId
+from antiphon.ids import ItemId, ModelName
 from antiphon.narration import (
     Ended,
     ItemClosed,
@@ -45,6 +46,17 @@ def a_script(**fields: object) -> Script:
 
 def play(script: Script, *events: object) -> list[ResponseEvent]:
     return [told for event in events for told in script.on_turn(event)]  # type: ignore[arg-type]
+
+
+def test_where_a_turn_is_placed_is_no_event_and_shows_in_the_response() -> None:
+    script = a_script()
+
+    events = play(script, TurnPlaced(model=ModelName("small"), tier="flex", moved="overload"))
+
+    assert events == []
+    assert not script.opened
+    response = script.response(ResponseStatus.COMPLETED, 1)
+    assert (response.model, response.request["service_tier"]) == ("small", "flex")
 
 
 def test_plain_text_has_the_events_of_the_api_in_their_order() -> None:

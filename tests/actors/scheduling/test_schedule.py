@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.actors.scheduling.schedule import Capacity, Lease, QueueBounds, Schedule, Ticket
+from antiphon.actors.scheduling.schedule import (
+    Capacity,
+    Lease,
+    Policy,
+    QueueBounds,
+    Schedule,
+    Ticket,
+)
 from antiphon.errors import ContextLengthExceeded, QueueFull
 from antiphon.ids import EngineRequest, RequestId
 
@@ -22,7 +29,7 @@ def ticket(number: int, *, prompt: int = 10, answer: int = 22, at: float = 0.0) 
 
 
 def schedule(*, slots: int = 2, blocks: int = 8, bounds: QueueBounds = BOUNDS) -> Schedule:
-    return Schedule(Capacity(slots=slots, kv_blocks=blocks, block_size=32), bounds)
+    return Schedule(Capacity(slots=slots, kv_blocks=blocks, block_size=32), Policy(bounds=bounds))
 
 
 def granted(book: Schedule, now: float = 0.0) -> list[int]:
@@ -39,6 +46,18 @@ def test_slots_are_granted_in_order_of_arrival():
 
     assert first + granted(book) == [1, 2]
     assert book.load().waiting == 1
+
+
+def test_room_is_what_nobody_holds_and_what_is_promised():
+    book = schedule(slots=2, blocks=8)
+    book.submit(ticket(1))
+    before = book.room()
+
+    granted(book)
+
+    assert (before.slots, before.free_slots, before.reserved) == (2, 2, 0.0)
+    after = book.room()
+    assert (after.slots, after.free_slots, after.reserved) == (2, 1, 0.125)
 
 
 def test_a_released_slot_goes_to_the_head_of_the_queue():

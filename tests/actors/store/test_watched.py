@@ -15,6 +15,8 @@ WRITES = {
     ),
     *("orphans", "update_response_metadata", "delete_response", "set_feedback"),
     *("add_file", "delete_file", "expire"),
+    *("set_plan", "suspend_user", "suspend_key"),
+    *("reserve", "settle", "release", "uncount", "renew_reservations", "lapse_reservations"),
 }
 
 

@@ -25,7 +25,7 @@ from antiphon.events import (
     Usage,
 )
 from antiphon.testing.replicas import ScriptedCluster, ScriptedReplica
-from antiphon.testing.rig import Rig, read_all, running_rig
+from antiphon.testing.rig import Rig, read_all, read_next, running_rig
 
 
 def say(text: str) -> tuple[Message, ...]:
@@ -96,7 +96,7 @@ async def test_when_one_of_two_replicas_dies_only_what_had_begun_is_interrupted(
             stream = await rig.open(name, messages=say(name), max_tokens=40)
             events[name] = []
             while not events[name] or not isinstance(events[name][-1], TurnEnded | TurnFailed):
-                events[name].append(await stream.next_event())
+                events[name].append(await read_next(stream))
 
         async with trio.open_nursery() as nursery:
             for number in range(16):
@@ -286,7 +286,7 @@ async def test_a_driver_that_is_restarted_finds_its_replicas_again(running, auto
     cluster = ScriptedCluster({"a": ScriptedReplica(words=lambda _: ["x"] * 1000, step_s=1.0)})
     async with pooled(running, cluster) as (rig, upstream):
         stream = await rig.open("t", max_tokens=300)
-        await stream.next_event()
+        await read_next(stream)
         upstream.link.kill()
 
         assert isinstance((await read_all(stream))[-1].error, HostLost)

@@ -20,7 +20,8 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.responses.wire import Echo, ReasoningBody
 from antiphon.http.openai.schema import JsonObjectFormat
-from antiphon.ids import ModelName, RequestId, UserId, new_response_id
+from antiphon.http.openai.turns import caller_of, silent_fields
+from antiphon.ids import ModelName, RequestId, new_response_id
 from antiphon.ports import NewAnswer, SamplingDefaults
 from antiphon.records import Item, JsonObject, Principal, Response, ResponseKind, ResponseStatus
 
@@ -30,13 +31,12 @@ def make_answer(
     sending: Sending,
     *,
     input: tuple[Item, ...],
-    user: UserId,
     model: ModelName,
     request_id: RequestId,
     defaults: SamplingDefaults,
     capabilities: Capabilities | None,
     now_ms: int,
-    caller: Principal | None = None,
+    principal: Principal,
 ) -> NewAnswer:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
     yet, and the turn itself will be refused if need be."""
@@ -46,7 +46,7 @@ def make_answer(
     sampling = _sampling(body, defaults)
     response = Response(
         id=new_response_id("resp_"),
-        user=user,
+        user=principal.user,
         kind=ResponseKind.RESPONSE,
         model=model,
         status=ResponseStatus.QUEUED if body.background else ResponseStatus.IN_PROGRESS,
@@ -65,8 +65,15 @@ def make_answer(
         sampling=sampling,
         max_tokens=body.max_output_tokens,
         affinity=parsed.input.conversation or body.prompt_cache_key or "",
-        tenant=None if caller is None else caller.tenant,
-        salt=None if caller is None else caller.salt,
+        response=response.id,
+        stored=body.is_stored,
+        tier=body.service_tier,
+        background=bool(body.background),
+        continues_tool=bool(input) and input[-1].type == "function_call_output",
+        silent=silent_fields(
+            temperature=body.temperature, top_p=body.top_p, top_k=None, repetition_penalty=None
+        ),
+        **caller_of(principal),
     )
     return NewAnswer(
         response=response,

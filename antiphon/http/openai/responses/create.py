@@ -16,6 +16,7 @@ from antiphon.events import CancelCause
 from antiphon.fault_plan import Site
 from antiphon.http.exchange import current_exchange
 from antiphon.http.openai.body import json_response, read_json_body, wall_ms
+from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.responses.answers import instructions_of, make_answer
 from antiphon.http.openai.responses.errors import told_about
 from antiphon.http.openai.responses.items import references_in, with_found
@@ -75,13 +76,12 @@ class CreateRoutes:
             parsed,
             sending,
             input=await self._items(user, parsed.input, now_ms),
-            user=user,
             model=model,
             request_id=exchange.request_id,
             defaults=defaults,
             capabilities=self.chat.capabilities(model),
             now_ms=now_ms,
-            caller=principal,
+            principal=principal,
         )
         try:
             watcher = await self.responses.create(new)
@@ -98,7 +98,9 @@ class CreateRoutes:
         if body.stream:
             return await reading.as_stream(EventRenderer(with_logprobs=body.wants_logprobs))
         ended = await reading.to_the_end()
-        return json_response(response_body(ended, with_logprobs=body.wants_logprobs))
+        answer = json_response(response_body(ended, with_logprobs=body.wants_logprobs))
+        answer.headers.update(placed_headers(watcher.placed))
+        return answer
 
     async def count(self) -> TrioResponse:
         """The tokens of a prompt, as the model itself would see it."""
@@ -119,7 +121,7 @@ class CreateRoutes:
 
     def _known(self, name: str | None) -> ModelName:
         """With none named, the first one. Raises ModelNotFound."""
-        names = [card.name for card in self.chat.models()]
+        names = [card.name for card in self.chat.models(current_principal().plan)]
         if name is None and names:
             return names[0]
         if name not in names:

@@ -11,6 +11,9 @@ def told_about(error: AntiphonError) -> AntiphonError:
         case GenerationFailed(code="invalid_schema", detail=detail):
             message = f"Invalid schema for text.format: {detail}"
             return InvalidRequest(message, "text.format", "invalid_schema")
+        case InvalidRequest(message=message, param="max_tokens", code=code):
+            name = "max_output_tokens"
+            return InvalidRequest(message.replace("max_tokens", name), name, code)
         case InvalidRequest(message=message, param="messages", code=code):
             return InvalidRequest(message, "input", code)
         case _:

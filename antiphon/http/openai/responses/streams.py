@@ -12,6 +12,7 @@ from antiphon.events import Usage
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange
+from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.responses.errors import told_about
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.http.openai.sse import HEARTBEAT, STREAM_HEADERS
@@ -57,7 +58,7 @@ class Reading:
             finally:
                 self.telemetry.sse_closed()
 
-        return PumpedResponse(pump, STREAM_HEADERS)
+        return PumpedResponse(pump, STREAM_HEADERS | placed_headers(self.watcher.placed))
 
     async def _pump(
         self, renderer: EventRenderer, first: Sequence[ResponseEvent] | None, write: Write

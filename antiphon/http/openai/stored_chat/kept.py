@@ -14,6 +14,7 @@ from antiphon.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    TurnPlaced,
     Usage,
 )
 from antiphon.http.openai.parse import ParsedRequest
@@ -52,6 +53,7 @@ class Heading:
     model: ModelName
     created_ms: int
     fingerprint: str
+    is_kept: bool = False
 
     @property
     def created(self) -> int:
@@ -66,6 +68,7 @@ def heading_of(response: Response) -> Heading:
         model=response.model,
         created_ms=response.created_ms,
         fingerprint=str(response.request["system_fingerprint"]),
+        is_kept=True,
     )
 
 
@@ -91,7 +94,7 @@ def kept_answer(
             text_item(message.role, message.content, now_ms, name=message.name)
             for message in turn.messages
         ),
-        turn=replace(turn, messages=()),
+        turn=replace(turn, messages=(), stored=True),
         claim=sending.claim,
         retry_fingerprint=sending.retry_fingerprint,
         is_retry=sending.is_retry,
@@ -118,6 +121,7 @@ class KeptTurn:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._waiting: deque[TurnEvent] = deque()
+        self._placed: TurnPlaced | None = None
 
     async def next_event(self) -> TurnEvent:
         """The next event; a refusal is one, too."""
@@ -126,6 +130,10 @@ class KeptTurn:
                 events = await self._watcher.next_events()
             except AntiphonError as error:
                 return TurnFailed(error=error)
+            placed = self._watcher.placed
+            if placed is not None and placed is not self._placed:
+                self._waiting.append(placed)
+                self._placed = placed
             # Its log may have no end, though the response has.
             for event in events or (Ended(status=self._watcher.response.status),):
                 self._take(event)

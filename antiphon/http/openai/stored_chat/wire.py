@@ -30,7 +30,7 @@ class KeptCompletion(msgspec.Struct, kw_only=True):
     model: str
     choices: list[ChoiceBody]
     usage: UsageBody
-    service_tier: Literal["default"] = "default"
+    service_tier: str = "default"
     system_fingerprint: str
     metadata: dict[str, str]
     temperature: float
@@ -74,6 +74,7 @@ def completion_body(response: Response) -> KeptCompletion:
             for index, item in enumerate(response.output)
         ],
         usage=UsageBody(counted.input, counted.output, counted.total),
+        service_tier=asked.get("service_tier", "default"),
         system_fingerprint=asked["system_fingerprint"],
         metadata=response.metadata,
         temperature=asked["temperature"],

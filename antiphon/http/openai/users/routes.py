@@ -97,9 +97,14 @@ class UserRoutes:
                 rule="/v1/usage",
                 name="list_usage",
                 handler=self.usage,
-                summary="What the caller used, by day and model",
+                summary="What the caller used, in all and by day and model",
                 answer=UsageList,
-                query=(Query("start_time", int, "Unix seconds.", 0, _LATEST_S, default=0),),
+                query=(
+                    Query("start_time", int, "Unix seconds, inclusive.", 0, _LATEST_S, default=0),
+                    Query(
+                        "end_time", int, "Unix seconds, exclusive; by default now.", 0, _LATEST_S
+                    ),
+                ),
             ),
         )
 
@@ -150,10 +155,18 @@ class UserRoutes:
         return await self._erase(current_principal().user)
 
     async def usage(self) -> TrioResponse:
-        since_ms = parse_integer(request.args, "start_time", 0, 0, _LATEST_S) * 1000
-        user = current_principal().user
-        entries = await self.store.run(lambda store: store.usage(user, since_ms=since_ms))
-        return json_response(await trio.to_thread.run_sync(usage_list, entries))
+        # Up to the end of this very second, so that what has just ended is in it.
+        now_s = self.now_ms() // 1000 + 1
+        start_time = parse_integer(request.args, "start_time", 0, 0, _LATEST_S)
+        end_time = parse_integer(request.args, "end_time", now_s, 0, _LATEST_S)
+        principal = current_principal()
+        sums = await self.store.run(
+            lambda store: store.usage_sums(
+                principal.user, since_ms=start_time * 1000, until_ms=end_time * 1000
+            )
+        )
+        listed = usage_list(sums, start_time=start_time, end_time=end_time, plan=principal.plan)
+        return json_response(listed)
 
     async def list_all(self) -> TrioResponse:
         tenant = operator().tenant

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from antiphon.http.openai.users.wire import usage_list
-from antiphon.ids import LOCAL_TENANT, LOCAL_USER, ModelName, ResponseId, UserId
-from antiphon.records import Principal, Scope, TokenUsage, UsageEntry, User
+from antiphon.ids import LOCAL_TENANT, LOCAL_USER, ModelName, NodeId, ResponseId, UserId
+from antiphon.quotas import Reservation, UsageSum
+from antiphon.records import Principal, Scope, TokenUsage, User
 
 ANN = User(id=UserId("user_ann"), tenant=LOCAL_TENANT, name="Ann", created_ms=5000)
 
@@ -27,6 +28,8 @@ async def test_a_caller_sees_who_they_are(api, ann):
         "tenant": "local",
         "created_at": 5,
         "training": True,
+        "plan": None,
+        "suspended": None,
     }
 
 
@@ -121,41 +124,68 @@ async def test_what_is_for_operators_is_forbidden_to_others(api, ann):
         assert answer.json()["error"]["type"] == "permission_error"
 
 
-def entry(day, model, usage):
-    return UsageEntry(
-        response=ResponseId("resp_1"),
-        user=ANN.id,
-        model=ModelName(model),
-        reserved_tokens=9,
-        created_ms=day * 86_400_000 + 1,
-        usage=usage,
+def a_sum(day, model, requests=1, **tokens):
+    counted = {"input": 0, "cached": 0, "output": 0, "reasoning": 0} | tokens
+    return UsageSum(day=day, model=ModelName(model), requests=requests, **counted)
+
+
+def test_usage_is_told_newest_day_first_with_the_sum_of_all():
+    told = usage_list(
+        [
+            a_sum(0, "b", input=1, cached=1, output=2),
+            a_sum(1, "a", input=5, output=5),
+            a_sum(1, "b", 3, input=11, output=21),
+        ],
+        start_time=0,
+        end_time=9,
+        plan="paid",
     )
 
-
-def test_usage_is_summed_by_day_and_model_newest_day_first():
-    rows = usage_list(
-        [
-            entry(0, "b", TokenUsage(input=1, cached=1, output=2)),
-            entry(1, "b", TokenUsage(input=10, output=20)),
-            entry(1, "a", TokenUsage(input=5, output=5)),
-            entry(1, "b", TokenUsage(input=1, output=1)),
-            entry(1, "b", None),
-        ]
-    ).data
-
-    assert [(row.date, row.model, row.requests, row.total_tokens) for row in rows] == [
+    rows = [(row.date, row.model, row.requests, row.total_tokens) for row in told.data]
+    assert rows == [
         ("1970-01-02", "a", 1, 10),
         ("1970-01-02", "b", 3, 32),
         ("1970-01-01", "b", 1, 3),
     ]
-    assert rows[-1].cached_tokens == 1
+    assert told.data[-1].cached_tokens == 1
+    assert (told.total.requests, told.total.total_tokens) == (5, 45)
 
 
-async def test_usage_has_a_beginning(api):
-    assert (await api.client.get("/v1/usage")).json() == {
-        "object": "list",
-        "data": [],
-        "has_more": False,
-    }
-    wrong = await api.client.get("/v1/usage", params={"start_time": "-1"})
-    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "start_time")
+async def test_usage_has_a_beginning_and_an_end(api):
+    user = api.accounts.principal.user
+    api.accounts.principal = replace(api.accounts.principal, plan="paid")
+    for second in (100, 200, 300):
+        held = Reservation(
+            id=ResponseId(f"chatcmpl-{second}"),
+            user=user,
+            model=ModelName("m"),
+            tokens=9,
+            now_ms=second * 1000,
+            owner=NodeId("node_1"),
+            lease_ms=second * 1000,
+        )
+        await api.store.store.reserve(held)
+        cost = TokenUsage(input=second, output=1)
+        await api.store.store.settle(held.id, cost, held.now_ms)
+
+    async def asked(**query: int):
+        return (await api.client.get("/v1/usage", params=query)).json()
+
+    total = (await asked(start_time=200, end_time=300))["total"]
+    assert (total["requests"], total["input_tokens"], total["total_tokens"]) == (1, 200, 201)
+    everything = await asked()
+    assert everything["total"]["input_tokens"] == 600
+    assert (everything["plan"], everything["start_time"]) == ("paid", 0)
+    assert (await asked(start_time=301))["data"] == []
+    wrong = await api.client.get("/v1/usage", params={"end_time": "-1"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "end_time")
+
+
+async def test_a_users_plan_and_suspension_are_shown(api):
+    user = api.accounts.principal.user
+    await api.store.run(lambda store: store.set_plan(user, "paid"))
+    await api.store.run(lambda store: store.suspend_user(user, "unpaid bill"))
+
+    (shown,) = (await api.client.get("/v1/users")).json()["data"]
+
+    assert (shown["plan"], shown["suspended"]) == ("paid", "unpaid bill")

@@ -1,0 +1,159 @@
+"""Finding the pool that answers a turn, and reserving what that may cost, for a session.
+
+It asks one candidate after another until `choice` decides; it starts no work and tells nobody.
+"""
+
+from dataclasses import dataclass
+
+from antiphon.actors.context.view import View, encode, fit
+from antiphon.actors.routing.choice import Answer, Decision, Offer, Refusal, choose
+from antiphon.actors.routing.route import Candidate, Route
+from antiphon.actors.routing.router import RoutedPool, Router
+from antiphon.actors.routing.rules import terms_of, tier_of, workload_of
+from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.scheduling.prediction import Prediction
+from antiphon.actors.sessions.charges import Charges, Tab
+from antiphon.errors import ContextLengthExceeded, InvalidRequest, RequestError
+from antiphon.events import Turn, TurnPlaced
+from antiphon.ids import ModelName
+from antiphon.plan_settings import PlanSettings
+from antiphon.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where a turn goes, what it shows the model there, and how it is told."""
+
+    pool: Pool
+    view: View
+    workload: Workload
+    decision: Decision
+    prediction: Prediction | None
+    told: TurnPlaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was found out of one candidate."""
+
+    view: View
+    workload: Workload
+    prediction: Prediction | None
+
+
+class Placing:
+    """Of one turn."""
+
+    def __init__(self, turn: Turn, router: Router, charges: Charges, tab: Tab) -> None:
+        self._turn = turn
+        self._router = router
+        self._charges = charges
+        self._tab = tab
+        self._route: Route | None = None
+        self._answers: dict[ModelName, Answer] = {}
+        self._asked: dict[ModelName, _Asked] = {}
+        self._prompts: dict[int, list[int]] = {}
+        """By tokenizer: pools may share one."""
+
+    async def place(self) -> Placement:
+        """The pool for the turn, with its charge on the tab. Raises RequestError, StoreUnavailable.
+
+        To be called again after `refused`, and after `anew`.
+        """
+        if self._route is None:
+            self._route = self._router.route(self._turn)
+        try:
+            decision = await self._decide(self._route)
+        except RequestError as error:
+            self._router.refused(self._turn, self._route, self._answers, error)
+            raise
+        asked = self._asked[decision.model]
+        await self._charges.reserve(
+            self._tab,
+            self._turn,
+            model=decision.model,
+            prompt_tokens=len(asked.view.prompt),
+            max_tokens=asked.view.max_tokens,
+        )
+        charge = self._tab.charge
+        return Placement(
+            pool=self._router.pools[decision.model].pool,
+            view=asked.view,
+            workload=asked.workload,
+            decision=decision,
+            prediction=asked.prediction,
+            told=TurnPlaced(
+                model=decision.model,
+                tier=tier_of(self._turn.tier, self._plan),
+                moved=None if decision.moved is None else decision.moved.value,
+                limits=() if charge is None else charge.limits,
+            ),
+        )
+
+    async def refused(self, model: ModelName, error: Refusal) -> None:
+        """The pool would not take it after all: the next one may."""
+        self._answers[model] = error
+        await self._charges.settle(self._tab)
+
+    async def anew(self) -> None:
+        """Everything may stand otherwise by now."""
+        self._route = None
+        self._answers.clear()
+        await self._charges.settle(self._tab)
+
+    async def _decide(self, route: Route) -> Decision:
+        while True:
+            match choose(route, self._answers):
+                case Candidate(model=model):
+                    self._answers[model] = await self._ask(self._router.pools[model])
+                case Decision() as decision:
+                    return decision
+
+    async def _ask(self, routed: RoutedPool) -> Answer:
+        model = routed.pool.card.name
+        if (asked := self._asked.get(model)) is not None:
+            return self._offer(routed, asked.view)
+        try:
+            view = await self._view(routed)
+        except (ContextLengthExceeded, InvalidRequest) as error:
+            return error
+        return self._offer(routed, view)
+
+    def _offer(self, routed: RoutedPool, view: View) -> Offer:
+        rules = self._router.rules
+        workload = workload_of(self._turn, self._plan, rules, prompt_tokens=len(view.prompt))
+        prediction = routed.pool.predict(workload, view.prompt, view.max_tokens, self._turn.salt)
+        self._asked[routed.pool.card.name] = _Asked(
+            view=view, workload=workload, prediction=prediction
+        )
+        return Offer(prediction=prediction, terms=terms_of(workload, rules))
+
+    async def _view(self, routed: RoutedPool) -> View:
+        pool, turn, plan = routed.pool, self._turn, self._plan
+        default = pool.default_max_tokens()
+        if plan is not None and plan.max_output_tokens:
+            default = min(default, plan.max_output_tokens)
+            _check_longest(turn.max_tokens, plan.max_output_tokens)
+        prompt = self._prompts.get(id(pool.tokenizer))
+        if prompt is None:
+            prompt = await encode(
+                pool.tokenizer, turn.messages, window=routed.window, threads=pool.long_prompts
+            )
+            self._prompts[id(pool.tokenizer)] = prompt
+        return fit(prompt, max_tokens=turn.max_tokens, default=default, window=routed.window)
+
+    @property
+    def _plan(self) -> PlanSettings | None:
+        return self._router.rules.plan(self._turn.plan)
+
+
+def _check_longest(max_tokens: int | None, longest: int) -> None:
+    """Raises InvalidRequest: a bound that is silently another one would be taken for an answer that
+    is whole."""
+    if max_tokens is not None and max_tokens > longest:
+        raise InvalidRequest(
+            f"max_tokens is too large: {max_tokens}. Your plan allows at most {longest} completion "
+            "tokens.",
+            "max_tokens",
+            "invalid_value",
+        )

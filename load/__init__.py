@@ -1,0 +1,1 @@
+"""Load on a running server, as people and programs make it."""
