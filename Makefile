@@ -6,14 +6,16 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test bench bench-storage bench-settings chaos chaos-live chaos-quotas chaos-kill load lock clean
+.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-kill load lock clean
 .NOTPARALLEL:
 
 help:
 	@echo "make setup   .venv with everything that serving needs"
 	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
 	@echo "make test    format, lint, types, layers, tests"
+	@echo "make contract   every engine against one contract, the slow ones too"
 	@echo "make bench   throughput and latency against the bare engine"
+	@echo "make bench-scheduling   who waits for whom, predicted times, and the simulator, on the real model"
 	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
 	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
@@ -47,6 +49,9 @@ check: setup-dev
 test: check model
 	$(BIN)/pytest
 
+contract: setup-dev model
+	$(BIN)/pytest -m "heavy or not heavy" tests/contract
+
 bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
@@ -55,6 +60,12 @@ bench: setup-dev model
 bench-settings: setup-dev model
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.threads
+
+bench-scheduling: setup-dev model
+	$(BIN)/python -m bench.lanes
+	$(BIN)/python -m bench.prediction
+	$(BIN)/python -m bench.fidelity
+	$(BIN)/python -m bench.million
 
 DATABASE ?= sqlite
 bench-storage: setup-dev

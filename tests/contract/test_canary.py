@@ -108,6 +108,7 @@ async def test_on_a_rough_tensorrt_llm(tmp_path: Path, conversations: int | None
 
 
 @pytest.mark.engine
+@pytest.mark.heavy
 async def test_on_openvino(tmp_path: Path, conversations: int | None):
     strikes = 2 if conversations else 1
     async with openvino(tmp_path) as subject, pool(subject) as (rig, strike):
@@ -118,6 +119,7 @@ async def test_on_openvino(tmp_path: Path, conversations: int | None):
 
 
 @pytest.mark.engine
+@pytest.mark.heavy
 @pytest.mark.parametrize(("cluster", "few"), [(llamas, 8), (antiphons, 10)])
 async def test_on_two_replicas(cluster, few: int, conversations: int | None):
     strikes = 2 if conversations else 1

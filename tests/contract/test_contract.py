@@ -14,8 +14,14 @@ from antiphon.verifying.report import Report
 from antiphon.verifying.run import BOOKS, verify
 from antiphon.verifying.talk import Sizes
 
+HEAVY = "upstream-antiphon"
+"""Two servers and two engines for what one server in front of another shows end to end as well."""
 ENGINES = [
-    pytest.param(name, marks=[pytest.mark.engine] if name in REAL else [], id=name)
+    pytest.param(
+        name,
+        marks=[pytest.mark.engine] * (name in REAL) + [pytest.mark.heavy] * (name == HEAVY),
+        id=name,
+    )
     for name in SUBJECTS
 ]
 
