@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-kill load lock clean
+.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-replicas chaos-kill load lock clean
 .NOTPARALLEL:
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
 	@echo "make chaos-live   the real server under load and attack (SECONDS=180)"
 	@echo "make chaos-quotas   far more requests than a plan allows, and a killed server (DATABASE=sqlite|postgres)"
+	@echo "make chaos-replicas   one of two replicas behind a server killed under load"
 	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
 	@echo "make load    people and programs against a running server (HOST=... USERS=16 SHAPE=viral KEYS=file)"
 	@echo "make lock    both lock files anew"
@@ -82,6 +83,9 @@ chaos-live: setup-dev model
 
 chaos-quotas: setup-dev model
 	$(BIN)/python -m chaos.quotas --database $(DATABASE)
+
+chaos-replicas: setup-dev model
+	$(BIN)/python -m chaos.replicas
 
 KILLS ?= 100
 chaos-kill: setup-dev model

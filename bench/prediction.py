@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -34,6 +35,10 @@ _PART_S = (20.0, 20.0, 5.0, 20.0, 20.0, 5.0, 5.0)
 _WARM_S, _MEASURE_S = 8.0, 20.0
 _PATIENCE_S = 60.0
 _TURNS = 4
+_GOES_ON = 0.6
+_CHATS = 0.75
+_PER_ARRIVAL = 1 - _CHATS + _CHATS * sum(_GOES_ON**turn for turn in range(_TURNS))
+"""Requests for each visit that comes by itself, conversations' later turns among them."""
 _SHOWN = (
     "antiphon_first_token_prediction_error_ratio_bucket",
     "antiphon_predicted_first_token_seconds",
@@ -54,7 +59,7 @@ class People:
 
     def visit(self, at_s: float) -> Visit:
         kind = self.dice.random()
-        if kind < 0.75:
+        if kind < _CHATS:
             return self._chat(at_s, [], self.dice.choice((5, 10, 20, 40, 80)), _TURNS)
         if kind < 0.83:
             question = self._text("Summarise: ", self.dice.choice((400, 800, 1500)))
@@ -71,7 +76,7 @@ class People:
         return visit
 
     def _again(self, messages: list[dict[str, str]], turns: int, visit: Visit) -> Visit | None:
-        if visit.call.status != 200 or self.dice.random() < 0.4:
+        if visit.call.status != 200 or self.dice.random() > _GOES_ON:
             return None
         answer = {"role": "assistant", "content": visit.call.text()}
         pause_s = self.dice.expovariate(0.5)
@@ -112,9 +117,10 @@ def capacity(server: ServerProcess) -> float:
     own rates, as a day of service would."""
     people = People(random.Random(1), "full")
 
-    def again(_: Visit) -> Visit:
-        visit = people.visit(0.0)
-        visit.then = again
+    def again(before: Visit, then: Callable[[Visit], Visit | None] = lambda _: None) -> Visit:
+        visit = then(before) or people.visit(0.0)
+        visit.at_s = 0.0  # who goes on with a conversation doesn't think here
+        visit.then = partial(again, then=visit.then)
         return visit
 
     callers = [again(Visit(at_s=0.0, call=Call(b"", ""))) for _ in range(_CALLERS)]
@@ -130,7 +136,8 @@ def loaded(server: ServerProcess, rate: float) -> Crowd:
     visits = []
     at_s = began_s = 0.0
     for load, part_s in zip(_LOADS, _PART_S, strict=True):
-        while (at_s := at_s + people.dice.expovariate(load * rate)) < began_s + part_s:
+        arrivals = load * rate / _PER_ARRIVAL
+        while (at_s := at_s + people.dice.expovariate(arrivals)) < began_s + part_s:
             visits.append(people.visit(at_s))
         at_s = began_s = began_s + part_s
     return attend(server.api, visits, for_s=began_s, patience_s=_PATIENCE_S)
