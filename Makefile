@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-replicas chaos-kill load lock clean
+.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-replicas chaos-kill fuzz-policy eval-policy train-policy load lock clean
 .NOTPARALLEL:
 
 help:
@@ -23,6 +23,9 @@ help:
 	@echo "make chaos-quotas   far more requests than a plan allows, and a killed server (DATABASE=sqlite|postgres)"
 	@echo "make chaos-replicas   one of two replicas behind a server killed under load"
 	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
+	@echo "make fuzz-policy   disguised phrases against the output window (STREAMS=20000 SEED=1)"
+	@echo "make eval-policy    the classifier cross-validated on public sets (DATA=folder)"
+	@echo "make train-policy   its weights anew, the same to the byte (DATA=folder)"
 	@echo "make load    people and programs against a running server (HOST=... USERS=16 SHAPE=viral KEYS=file)"
 	@echo "make lock    both lock files anew"
 	@echo "make clean   everything that can be made again, but no model"
@@ -90,6 +93,18 @@ chaos-replicas: setup-dev model
 KILLS ?= 100
 chaos-kill: setup-dev model
 	$(BIN)/python -m chaos.restart --kills $(KILLS) --database $(DATABASE)
+
+STREAMS ?= 20000
+SEED ?= 1
+fuzz-policy: setup-dev
+	$(BIN)/python -m chaos.disguises --streams $(STREAMS) --seed $(SEED)
+
+DATA ?= data
+eval-policy: setup-dev
+	$(BIN)/python -m training.measure --data $(DATA)
+
+train-policy: setup-dev
+	$(BIN)/python -m training.policy --data $(DATA)
 
 HOST ?= http://127.0.0.1:8000
 USERS ?= 16

@@ -15,10 +15,12 @@ from prometheus_client import CollectorRegistry
 from quart_trio import QuartTrio
 
 from antiphon import faults
+from antiphon.actors.abuse.abuse import Abuse
 from antiphon.actors.accounts.accounts import Accounts
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.metering.meter import StoreMeter
 from antiphon.actors.metering.plans import Plans
+from antiphon.actors.moderation.service import Unmoderated
 from antiphon.actors.responses.directory import RunDirectory
 from antiphon.actors.responses.reaper import Reaper
 from antiphon.actors.responses.recorder import Recorder
@@ -30,17 +32,22 @@ from antiphon.actors.sessions.directory import Directory
 from antiphon.actors.store.service import StoreService
 from antiphon.actors.watchman import Watchman
 from antiphon.database import contents, is_alone, opener
+from antiphon.http.abuse import AbuseGate
 from antiphon.http.app import make_api_app
 from antiphon.http.brakes import Brakes
 from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
+from antiphon.http.ops.policy import PolicySource
 from antiphon.http.ops.views import PoolStatus, SlotView, pool_status, slot_views
 from antiphon.http.server import serve_http
 from antiphon.ids import ActorPath, new_node_id
+from antiphon.judges import make_moderation
 from antiphon.live_settings import LiveSettings
-from antiphon.pools import Models, make_pools
+from antiphon.moderating import JudgeLauncher
+from antiphon.pools import Models, host_pids, make_pools
 from antiphon.ports import Contents, EngineLauncher, ReplicaStatistics
+from antiphon.reloading import Reload
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import OpenStore
 from antiphon.supervision.context import ChildContext
@@ -80,7 +87,10 @@ class Listeners:
 
 class Server:
     """Everything one server is made of, wired and not yet running. `launchers` start hosts in
-    the place of those that the settings would give their pools."""
+    the place of those that the settings would give their pools, `judges` judge processes.
+
+    Raises RulesError when the rules can't be used, SettingsError.
+    """
 
     def __init__(
         self,
@@ -91,6 +101,7 @@ class Server:
         launchers: Mapping[str, EngineLauncher] = MappingProxyType({}),
         open_store: OpenStore | None = None,
         files: Contents | None = None,
+        judges: JudgeLauncher | None = None,
     ) -> None:
         settings = live.current
         self._live = live
@@ -132,7 +143,15 @@ class Server:
         self.meter = StoreMeter(
             self._store.client, plans, node=node, now_ms=_wall_ms, alone=is_alone(settings)
         )
-        self.brakes = Brakes(lambda: live.current.brakes, self.telemetry)
+        self.abuse = Abuse(
+            self._store.client,
+            lambda: live.current.abuse,
+            now_ms=_wall_ms,
+            forget=self.accounts.forget,
+        )
+        self.telemetry.watch_abuse(self.abuse.statistics)
+        gate = AbuseGate(self.abuse, lambda: live.current.brakes.proxies, self.telemetry)
+        self.brakes = Brakes(lambda: live.current.brakes, self.telemetry, abuse=gate)
         shards = [
             (f"root/sessions/shard-{number}", _dynamic(_SHARD_CHILDREN))
             for number in range(_SHARDS)
@@ -141,7 +160,27 @@ class Server:
             [pool.routed for pool in self.pools], lambda: rules_of(live.current), self.telemetry
         )
         self._charges = Charges(self.meter)
-        self.directory = Directory(self.router, shards, self.telemetry, self._charges)
+        self._policy = make_moderation(
+            lambda: live.current,
+            self._store.client,
+            self.telemetry,
+            chat=lambda: self.directory,
+            served=lambda: self.names,
+            now_ms=_wall_ms,
+            launcher=judges,
+        )
+        self.moderation = self._policy or Unmoderated()
+        self.reload = Reload(live, self._policy)
+        if self._policy is not None:
+            self.telemetry.watch_policy(self._policy.view)
+        self.directory = Directory(
+            self.router,
+            shards,
+            self.telemetry,
+            self._charges,
+            moderation=self.moderation,
+            abuse=self.brakes,
+        )
         tools = RunTools(chat=self.directory, store=self._store.client, node=node)
         self.responses = RunDirectory(tools, shards)
         self._recorder = Recorder(self.responses, tools)
@@ -179,6 +218,8 @@ class Server:
             reasons.append("draining")
         if (problem := self.store_status.problem()) is not None:
             reasons.append(f"store: {problem}")
+        if self._policy is not None and (problem := self._policy.problem()) is not None:
+            reasons.append(f"moderation: {problem}")
         problems = self._problems()
         if len(problems) == len(self.pools):
             reasons += problems
@@ -186,10 +227,16 @@ class Server:
 
     def concerns(self) -> tuple[str, ...]:
         """What an operator has to see to although traffic may come."""
-        concern = self.store_status.concern()
+        policy = None if self._policy is None else self._policy.concern()
+        concerns = {"store": self.store_status.concern(), "moderation": policy}
         problems = self._problems()
         degraded = problems if len(problems) < len(self.pools) else []
-        return (*(() if concern is None else (f"store: {concern}",)), *degraded)
+        return (*(f"{who}: {why}" for who, why in concerns.items() if why is not None), *degraded)
+
+    def pids(self) -> tuple[int, ...]:
+        """Every child process that runs now."""
+        judges = () if self._policy is None else self._policy.pids()
+        return (*host_pids(self.pools), *judges)
 
     def _problems(self) -> list[str]:
         return [problem for pool in self.pools if (problem := pool.problem()) is not None]
@@ -206,7 +253,8 @@ class Server:
     def breakers(self) -> tuple[BreakerStatistics, ...]:
         """Every circuit breaker there is."""
         engines = (pool.engine.pool.breaker.statistics() for pool in self.pools)
-        return (self.store_status.breaker.statistics(), *engines)
+        policy = () if self._policy is None else self._policy.breakers()
+        return (self.store_status.breaker.statistics(), *policy, *engines)
 
     def replicas(self) -> tuple[ReplicaStatistics, ...]:
         """Every replica of the engines that are elsewhere."""
@@ -242,14 +290,26 @@ class Server:
             store=self._store.client,
             contents=self._contents,
             brakes=self.brakes,
+            moderation=self.moderation,
         )
         commands = OpsCommands(
             operator=Operator(lambda: self.tree, _UNTOUCHABLE),
-            settings=live,
+            settings=self.reload,
             token=lambda: live.current.ops_token,
             deadline_s=max(pool.engine.restart_s for pool in self.pools),
         )
-        ops = make_ops_app(_Sources(self), self._http, self.registry, self.telemetry, commands)
+        policy = self._policy
+        ops = make_ops_app(
+            _Sources(self),
+            self._http,
+            self.registry,
+            self.telemetry,
+            commands,
+            self.abuse,
+            None
+            if policy is None
+            else PolicySource(view=policy.view, reload=policy.reload, store=self._store.client),
+        )
         pools = Supervisor(
             SupervisorSpec(
                 intensity=2 if len(self.pools) == 1 else _POOLS_INTENSITY, period_s=60.0
@@ -267,12 +327,15 @@ class Server:
                 _http_child("http:ops", ops, self._listeners.ops, self._http),
                 self._store.child("store"),
                 ChildSpec(id="accounts", start=self.accounts.run),
+                ChildSpec(id="abuse", start=self.abuse.run),
                 # As the next two.
                 ChildSpec(id="meter", start=self.meter.run),
                 ChildSpec(id="charges", start=self._charges.run),
                 # Before the sessions, so after them at a stop: what runs still needs these.
                 ChildSpec(id="recorder", start=self._recorder.run),
                 ChildSpec(id="reaper", start=self._reaper.run),
+                # Beside the pools: its processes load while a model does.
+                *(() if policy is None else (policy.child("moderation"),)),
                 pools.child("pools"),
                 sessions.child("sessions"),
                 _http_child("http:api", api, self._listeners.api, self._http),

@@ -1,4 +1,4 @@
-"""The `antiphon` command. Mistakes in settings and models end it with one line and status 2.
+"""The `antiphon` command. Mistakes in settings, rules and models end it with one line and status 2.
 
 Each command imports what it needs when it runs: `antiphon --version` must not load a server.
 """
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from antiphon import __version__
+from antiphon.cli_abuse import abuse
 from antiphon.cli_admin import db, keys, users
 from antiphon.cli_engines import engines, prepared_model
 from antiphon.cli_options import config_option, quietly
+from antiphon.cli_policy import policy
 from antiphon.cli_simulate import simulate
 from antiphon.cli_usage import usage
-from antiphon.errors import AntiphonError, ModelError, SettingsError
+from antiphon.errors import AntiphonError, ModelError, RulesError, SettingsError
 from antiphon.logs import configure_logging, writes_json
 from antiphon.settings import Settings, load_settings, parse_bind, pool_settings, reload_settings
 
@@ -38,7 +40,7 @@ class _OneLineErrors(click.Group):
             return super().invoke(ctx)
         except AntiphonError as error:
             click.echo(f"antiphon: {error}", err=True)
-            ctx.exit(2 if isinstance(error, SettingsError | ModelError) else 1)
+            ctx.exit(2 if isinstance(error, SettingsError | ModelError | RulesError) else 1)
 
 
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,6 +93,8 @@ main.add_command(keys)
 main.add_command(users)
 main.add_command(usage)
 main.add_command(db)
+main.add_command(policy)
+main.add_command(abuse)
 
 
 @main.group()

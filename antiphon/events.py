@@ -12,6 +12,7 @@ import msgspec
 
 from antiphon.errors import AntiphonError
 from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
+from antiphon.verdicts import Judged, Scoring
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -255,6 +256,8 @@ class Turn:
     salt: str | None = None
     user: str | None = None
     """Who asked; None is the local user, whom no plan limits."""
+    address: str | None = None
+    """Where it came from, as far as that can be believed; kept nowhere."""
     plan: str | None = None
     response: str | None = None
     """Its id on the wire, by which its bill is found."""
@@ -271,6 +274,12 @@ class Turn:
     knows better than the messages."""
     seeded: bool = False
     """The seed is the client's, who counts on it."""
+    languages: tuple[str, ...] = ()
+    """What the reader reads, BCP 47, the preferred first: for texts that are the server's own."""
+    judges: bool = False
+    """Its text is a judgement of another turn's, made by a guard model: nobody judges it."""
+    scoring: Scoring | None = None
+    """None where the client asked nothing of the classifier; rules judge it all the same."""
     silent: frozenset[str] = frozenset()
     """Fields of `sampling` that the client said nothing about: another model that answers has
     other defaults."""
@@ -285,6 +294,8 @@ class CancelCause(enum.StrEnum):
     """Somebody asked for it, by its id."""
     DEADLINE = "deadline"
     SHUTDOWN = "shutdown"
+    POLICY = "policy"
+    """Its input or its output was blocked."""
     OWNER_LOST = "owner_lost"
     FAILED = "failed"
     """Another choice of the same turn failed."""
@@ -321,6 +332,8 @@ class TurnPlaced:
     """Why another model answers: `overload`, `canary`, `fallback`; None when it is the first
     choice."""
     limits: tuple[RateLimit, ...] = ()
+    policy: str | None = None
+    """The version of the rules that judge it; None where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +344,17 @@ class Delta:
     choice: int
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The policy ends this choice: what the reader is told instead of the rest. Its end follows, as
+    one of `CONTENT_FILTER`. `text` was not generated."""
+
+    choice: int
+    text: str
+    messages: tuple[int, ...] = ()
+    """Which of the turn's messages are to blame, by their places: no model may be shown them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +382,8 @@ class TurnEnded:
     """The terminal event of a turn that completed: every choice has ended."""
 
     usage: Usage
+    judged: Judged | None = None
+    """What the policy said; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,4 +394,4 @@ class TurnFailed:
     usage: Usage = field(default=Usage(prompt_tokens=0, completion_tokens=0))
 
 
-TurnEvent = TurnPlaced | Delta | ChoiceEnded | TurnEnded | TurnFailed
+TurnEvent = TurnPlaced | Delta | Refused | ChoiceEnded | TurnEnded | TurnFailed

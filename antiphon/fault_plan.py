@@ -71,6 +71,9 @@ class Site(enum.Enum):
     HTTP_WRITE_STALL = "http.write.stall", "the client takes no more bytes", _OWN
     HTTP_TURN = "http.turn", "a handler holds a turn and has answered nothing", _HARM
     HTTP_STREAM = "http.stream", "a stream has begun and its next chunk is due", _HARM
+    JUDGE_START = "judge.start", "a judge process is about to load its classifier", _HARM
+    JUDGE_BATCH = "judge.batch", "a judge process has texts in hand", _HARM
+    JUDGE_HANG = "judge.hang", "a judge process never answers again", _OWN
     LINK_SEND_GARBLED = "link.send.garbled", "a command turns into garbage", _OWN
     HOST_START = "host.start", "a host process is about to load its engine", _HARM
     HOST_ADMIT_REFUSED = "host.admit.refused", "the engine has no room for a request", _OWN

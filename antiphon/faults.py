@@ -17,7 +17,6 @@ from fnmatch import fnmatchcase
 from typing import NoReturn
 
 import structlog
-import trio
 
 from antiphon.errors import InjectedFault
 from antiphon.fault_plan import Action, Fault, FaultPlan, Site
@@ -92,6 +91,9 @@ async def pause(site: Site, at: str = "") -> None:
     InjectedFault."""
     if _injector is not None and (fault := _injector.strike(site, at)) is not None:
         if fault.does is Action.SLOW:
+            # Imported only here, since processes without an event loop have sites, too.
+            import trio
+
             await trio.sleep(fault.pause_s)
         else:
             _fail(fault)

@@ -80,3 +80,7 @@ def new_key_id() -> KeyId:
 
 def new_node_id() -> NodeId:
     return NodeId(f"node_{secrets.token_hex(8)}")
+
+
+def new_policy_event_id() -> str:
+    return f"pol_{secrets.token_hex(12)}"

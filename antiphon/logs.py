@@ -36,6 +36,21 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | replica_down             | engine      | it is out of reach or not well: why; probed until it is |
 | upstream_failed          | engine      | one generation failed there: how; the client is told    |
 | prompt_cut               | engine      | a replica counted far fewer tokens than it was sent     |
+| judge_process_started    | judges      | a judge process was started; its classifier loads next  |
+| judge_ready              | moderation  | it judges by the rules in force: which version          |
+| judge_lost               | moderation  | it died, fell silent or broke the protocol: texts lost  |
+| judge_stderr             | moderation  | the judge, or native code in it, wrote a line           |
+| judge_start_failed       | judge       | its classifier could not be loaded                      |
+| judge_gives_up           | judge       | the server sent what it can't read; the process ends    |
+| judging_failed           | judge       | a matcher failed; the text that it failed on is said so |
+| scoring_failed           | judge       | the classifier failed on texts that were to be scored   |
+| rules_installed          | moderation  | other rules are in force: which, and those before them  |
+| rules_refused            | moderation  | a rules' file is wrong: line, key; the old ones stay    |
+| rules_not_loaded         | moderation  | a judge process does not judge by a version: why        |
+| moderation_upstream_failed | moderation | a `/v1/moderations` elsewhere failed: how              |
+| policy_events_wait       | moderation  | the store is away; they wait in memory                  |
+| policy_events_refused    | moderation  | the store refuses some of them; they are lost           |
+| policy_events_dropped    | moderation  | there was no room for so many of them                   |
 | news_undelivered         | engines     | a session's mailbox was full; its turn fails            |
 | lease_cancelled          | scheduling  | a cancelled request's slot is free: cause, time, waste  |
 | circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |
@@ -63,6 +78,11 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | reservations_lapsed      | metering    | what a killed server had reserved is free again         |
 | plan_undefined           | accounts    | a user has a plan that the settings don't have          |
 | braked                   | http        | an address or a key is refused for a while: why         |
+| abuse_acted              | abuse       | somebody is warned, slowed down or suspended: why       |
+| abuse_seen               | abuse       | the same, where the settings only watch                 |
+| abuse_ended              | abuse       | a suspension is over                                    |
+| abuse_lifted             | abuse       | somebody ended a suspension of ours elsewhere           |
+| suspensions_not_kept     | abuse       | the store is away; they hold here, and are written then |
 | dead_letter              | actors      | a message for an actor that has stopped                 |
 | message_dropped          | actors      | a bounded mailbox refused or pushed out a message       |
 | handoff_dropped          | actors      | a saved value is not tried again: it may be the cause   |
@@ -100,7 +120,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | connection_crashed       | http        | a defect in one connection; the others go on            |
 | slow_reader_dropped      | http        | a client took nothing for the write timeout             |
 | accept_paused            | http        | out of file descriptors; accepting again shortly        |
-| operator_command         | http        | an operator stopped, started or restarted a child       |
+| operator_command         | http        | an operator restarted a child, forgave somebody, …      |
 | server_ready             | app         | the tree is up: addresses, model                        |
 | banner_unread            | app         | nobody reads standard output; serving goes on           |
 | settings_reloaded        | app         | changed keys: applied, or which restart each needs      |

@@ -1,14 +1,22 @@
 """From items, which the API shows and the store keeps, to messages, which models read.
 
-Pure. Keeps the rule that nothing is left out silently: what no model here can read is refused.
+Pure. Keeps the rule that nothing is left out silently: what no model here can read is refused, and
+what no model may read has something in its place that says so.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message, Role
+from antiphon.ids import ItemId
 from antiphon.records import Item
+
+WITHHELD = "withheld"
+"""Where the body of a refusal names the items for which it was refused."""
+PLACEHOLDER = "[This message was removed by the content policy.]"
+"""What a model reads instead of such an item."""
 
 _ROLES = {"system", "developer", "user", "assistant"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -29,10 +37,27 @@ def message_of(item: Item) -> Message | None:
     return Message(role=cast("Role", role), content=_content(item), name=name)
 
 
-def messages_of(items: Iterable[Item]) -> tuple[Message, ...]:
+def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
     """Raises InvalidRequest, as `message_of`."""
-    messages = (message_of(item) for item in items)
-    return tuple(message for message in messages if message is not None)
+    return tuple(message for _, message in shown(items))
+
+
+def shown(items: Sequence[Item]) -> tuple[tuple[ItemId, Message], ...]:
+    """What a model is shown of them, each with its item. Raises InvalidRequest, as `message_of`."""
+    withheld = withheld_of(items)
+    found = []
+    for item in items:
+        message = message_of(item)
+        if message is not None and item.id in withheld:
+            message = replace(message, content=PLACEHOLDER)
+        if message is not None:
+            found.append((item.id, message))
+    return tuple(found)
+
+
+def withheld_of(items: Iterable[Item]) -> frozenset[str]:
+    """Items that were blocked, by what the refusals among these say."""
+    return frozenset(id for item in items for id in item.body.get(WITHHELD, ()))
 
 
 def _content(item: Item) -> str:

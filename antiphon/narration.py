@@ -38,7 +38,8 @@ class ItemOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag
 
 
 class PartOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="part"):
-    """Its one text part begins: `response.content_part.added`."""
+    """Its text part begins: `response.content_part.added`. It has one, unless it was refused before
+    there was any text."""
 
     index: int
 
@@ -58,7 +59,27 @@ class TextClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag
 
 
 class PartClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="part_done"):
-    """`response.content_part.done`."""
+    """`response.content_part.done`, of the part that was opened last."""
+
+    index: int
+
+
+class RefusalOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="refusal_part"):
+    """Its last part begins, which tells what isn't told: `response.content_part.added`."""
+
+    index: int
+
+
+class RefusalAdded(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="refusal"):
+    """`response.refusal.delta`. The items that are to blame are not shown to a model again."""
+
+    index: int
+    text: str
+    withheld: tuple[ItemId, ...] = ()
+
+
+class RefusalClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="refusal_done"):
+    """`response.refusal.done`."""
 
     index: int
 
@@ -87,6 +108,9 @@ ResponseEvent = (
     | TextAdded
     | TextClosed
     | PartClosed
+    | RefusalOpened
+    | RefusalAdded
+    | RefusalClosed
     | ItemClosed
     | Ended
 )

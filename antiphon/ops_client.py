@@ -1,4 +1,4 @@
-"""A running server as its operations listener shows it, and the command to reload its settings.
+"""A running server as its operations listener shows it, and commands to it.
 
 It talks to a server from outside, in JSON, and shares no state with it. Unknown fields are ignored,
 so that a server may be newer than the one who looks at it.
@@ -16,7 +16,7 @@ from antiphon.errors import OpsRefused, OpsUnreachable
 from antiphon.plain import plain
 
 _LOOK_S = 3.0
-_RELOAD_S = 30.0
+_COMMAND_S = 30.0
 """The server may have its settings on a slow disk."""
 _BODY_BYTES = 64 * 1024 * 1024
 """More than the largest tree; a wrong address may send without end."""
@@ -147,15 +147,34 @@ def fetch(address: Address) -> Sample:
 def ask_to_reload(address: Address, token: str | None) -> tuple[Change, ...]:
     """Have the server read its settings again. Raises OpsUnreachable, and OpsRefused with what the
     server says."""
+    return command(address, token, "/ops/reload", _Changes).changes
+
+
+def look(address: Address, path: str, kind: type[T]) -> T:
+    """What a page shows. Raises OpsUnreachable, OpsRefused."""
+    with _connected(address, _LOOK_S) as connection:
+        connection.request("GET", path)
+        return _answer(address, connection, kind)
+
+
+def command(
+    address: Address, token: str | None, path: str, kind: type[T], body: object = None
+) -> T:
+    """Have the server do something. Raises OpsUnreachable, OpsRefused."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    with _connected(address, _RELOAD_S) as connection:
-        connection.request("POST", "/ops/reload", headers=headers)
-        reply = connection.getresponse()
-        body = reply.read(_BODY_BYTES)
-        if reply.status != 200:
-            problem = msgspec.json.decode(body, type=_Refusal).error.message
-            raise OpsRefused(_name(address), plain(problem))
-        return msgspec.json.decode(body, type=_Changes).changes
+    with _connected(address, _COMMAND_S) as connection:
+        content = None if body is None else msgspec.json.encode(body)
+        connection.request("POST", path, body=content, headers=headers)
+        return _answer(address, connection, kind)
+
+
+def _answer(address: Address, connection: http.client.HTTPConnection, kind: type[T]) -> T:
+    reply = connection.getresponse()
+    body = reply.read(_BODY_BYTES)
+    if reply.status != 200:
+        problem = msgspec.json.decode(body, type=_Refusal).error.message
+        raise OpsRefused(_name(address), plain(problem))
+    return msgspec.json.decode(body, type=kind)
 
 
 def _name(address: Address) -> str:

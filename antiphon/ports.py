@@ -283,11 +283,24 @@ class Contents(Protocol):
 
 
 class AbuseSignals(Protocol):
-    """What rooms tell the brakes of."""
+    """What rooms tell the abuse detection of. Nothing here blocks, waits or raises."""
 
-    def prompt_blocked(self, user: UserId) -> None:
-        """The policy has blocked a prompt of this user's: too many of them, and what the user sends
-        is refused for a while. Never blocks, raises nothing."""
+    def prompt_blocked(
+        self,
+        user: UserId,
+        *,
+        address: str | None = None,
+        rule: str = "",
+        category: str | None = None,
+    ) -> None:
+        """A rule of the policy has found something in a prompt of this user's and blocked it: too
+        many of them, and what the user sends is refused for a while.
+
+        To be called once for a request, whatever number of rules match; with `rule` and `category`
+        those of the finding that blocked it. Not for a rule that fails closed because it could not
+        be run, nor for a shadow: neither is the user's doing. `address` is `Turn.address`; None
+        stands for a prompt that came by no request of its own, and counts for the user alone.
+        """
 
 
 class Telemetry(Protocol):
@@ -357,6 +370,23 @@ class Telemetry(Protocol):
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
         """One unit of work with the database: `kind` is read or write; `outcome` ok, refused (by a
         rule), unavailable, failed or defect."""
+
+    def texts_judged(self, stage: str, outcome: str) -> None:
+        """The texts of one request, or one output from its first word to its last. `outcome` is
+        passed, blocked, transformed, annotated or not_run."""
+
+    def judging_took(self, stage: str, seconds: float) -> None:
+        """Somebody has waited so long for a verdict; for an output it may be one of many."""
+
+    def rule_matched(self, rule: str, action: str, *, shadow: bool) -> None: ...
+
+    def rule_not_run(self, failure: str, on_failure: str) -> None: ...
+
+    def judge_restarted(self) -> None:
+        """A judge process was started again."""
+
+    def policy_events_dropped(self, events: int) -> None:
+        """There was no room for them while the store was away."""
 
     def store_refused(self, reason: str) -> None:
         """A unit was not begun: overloaded or circuit_open."""

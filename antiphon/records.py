@@ -47,7 +47,14 @@ class User:
     plan: str | None = None
     """A name in the settings; None is the default one."""
     suspended: str | None = None
-    """Why they are not served for now, in the operator's words."""
+    """Why they are not served for now, in the operator's words, or the server's own."""
+    suspended_until_ms: int | None = None
+    """When the server's own suspension ends by itself; None for the operator's."""
+
+    def suspension(self, now_ms: int) -> str | None:
+        """Why they are not served at that time."""
+        until_ms = self.suspended_until_ms
+        return self.suspended if until_ms is None or now_ms < until_ms else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,13 @@ import trio
 from antiphon import __version__
 from antiphon.app import Listeners, Server
 from antiphon.database import claim, opener
-from antiphon.errors import SettingsError
+from antiphon.errors import RulesError, SettingsError
 from antiphon.exposure import check_exposure
 from antiphon.http.server import open_listener
 from antiphon.live_settings import LiveSettings
 from antiphon.logs import configure_logging
-from antiphon.pools import Models, ServedPool, host_pids
+from antiphon.pools import Models
+from antiphon.reloading import Reload
 from antiphon.settings import Settings, parse_bind
 from antiphon.supervision.exits import Stopped, describe
 from antiphon.supervision.root import Outcome
@@ -96,8 +97,8 @@ async def _serve(
             _say_ready(server.names, listeners)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_signals, signals, stop, ask, server.pools)
-            nursery.start_soon(_reload_when_asked, asked, live)
+            nursery.start_soon(_watch_signals, signals, stop, ask, server)
+            nursery.start_soon(_reload_when_asked, asked, server.reload)
             outcome = await server.run(stop, ready)
             nursery.cancel_scope.cancel("the tree has ended")
     if outcome.stuck:
@@ -105,7 +106,7 @@ async def _serve(
         log.critical(
             "stuck_at_exit", paths=outcome.stuck, exit_status=EXIT_STUCK, stacks=format_stacks()
         )
-        _exit_now(EXIT_STUCK, server.pools)
+        _exit_now(EXIT_STUCK, server)
     return outcome
 
 
@@ -113,10 +114,10 @@ async def _watch_signals(
     signals: AsyncIterator[int],
     stop: trio.Event,
     ask: trio.MemorySendChannel[str],
-    pools: tuple[ServedPool, ...],
+    server: Server,
 ) -> None:
-    """SIGHUP reloads the settings. Of the others the first one drains, a second one ends the
-    process now."""
+    """SIGHUP reloads the settings and the rules. Of the others the first one drains, a second one
+    ends the process now."""
     async for number in signals:
         name = signal.Signals(number).name
         if number == signal.SIGHUP:
@@ -125,25 +126,25 @@ async def _watch_signals(
             continue
         if stop.is_set():
             log.warning("stop_forced", signal=name)
-            _exit_now(EXIT_SECOND_SIGNAL, pools)
+            _exit_now(EXIT_SECOND_SIGNAL, server)
         log.info("stop_requested", signal=name)
         stop.set()
 
 
-async def _reload_when_asked(asked: trio.MemoryReceiveChannel[str], live: LiveSettings) -> None:
+async def _reload_when_asked(asked: trio.MemoryReceiveChannel[str], reload: Reload) -> None:
     """Beside the signals, since a disk that doesn't answer must not hold up a stop."""
     async for source in asked:
-        with suppress(SettingsError):  # it is in the log
-            await live.reload(source)
+        with suppress(SettingsError, RulesError):  # it is in the log
+            await reload.reload(source)
 
 
 def _relog(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.log_format, sys.stderr)
 
 
-def _exit_now(exit_status: int, pools: tuple[ServedPool, ...]) -> NoReturn:
-    """End the process without waiting for anything in it, and its engine hosts too."""
-    for pid in host_pids(pools):
+def _exit_now(exit_status: int, server: Server) -> NoReturn:
+    """End the process without waiting for anything in it, and its child processes too."""
+    for pid in server.pids():
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     os._exit(exit_status)

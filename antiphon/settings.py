@@ -5,14 +5,14 @@ Nothing else reads the environment. Unknown keys and contradictions stop the sta
 that names the key.
 """
 
-import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from antiphon.abuse_settings import AbuseSettings, check_abuse
 from antiphon.alias_settings import AliasSettings
 from antiphon.brake_settings import BrakeSettings, check_brakes
 from antiphon.engine_settings import EngineSettings as EngineSettings
@@ -23,6 +23,7 @@ from antiphon.fault_plan import FaultPlan
 from antiphon.model_names import check_names, served_name
 from antiphon.openvino_settings import OpenVinoSettings
 from antiphon.plan_settings import PlanSettings
+from antiphon.policy_settings import PolicySettings, check_policy
 from antiphon.scheduling_settings import SchedulingSettings, check_scheduling
 from antiphon.server_settings import DatabaseSettings as DatabaseSettings
 from antiphon.server_settings import GenerationSettings as GenerationSettings
@@ -30,6 +31,7 @@ from antiphon.server_settings import HttpSettings as HttpSettings
 from antiphon.server_settings import QueueSettings as QueueSettings
 from antiphon.server_settings import RetentionSettings as RetentionSettings
 from antiphon.server_settings import ShutdownSettings as ShutdownSettings
+from antiphon.setting_numbers import MAY_BE_ZERO, check_number, check_numbers, numbers
 from antiphon.trt_settings import TrtSettings
 from antiphon.upstream_settings import UpstreamSettings
 
@@ -74,6 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     generation: GenerationSettings = GenerationSettings()
     http: HttpSettings = HttpSettings()
     brakes: BrakeSettings = BrakeSettings()
+    abuse: AbuseSettings = AbuseSettings()
+    policy: PolicySettings = PolicySettings()
     database: DatabaseSettings = DatabaseSettings()
     retention: RetentionSettings = RetentionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
@@ -210,7 +214,7 @@ def check_settings(settings: Settings) -> None:
     for section, fields in _SECTIONS.items():
         for name, kind in fields.items():
             if kind is int or kind is float:
-                _check_number(f"{section}.{name}", getattr(getattr(settings, section), name))
+                check_number(f"{section}.{name}", getattr(getattr(settings, section), name))
     for key, value in (("model", settings.model), ("model_name", settings.model_name)):
         if value is not None and not value.strip():
             raise SettingsError(key, "must not be empty")
@@ -221,6 +225,8 @@ def check_settings(settings: Settings) -> None:
     check_engine(settings.engine, settings.openvino, settings.trt, settings.upstream)
     check_scheduling(settings.scheduling)
     check_brakes(settings.brakes)
+    check_abuse(settings.abuse)
+    check_policy(settings.policy)
     _check_tables(settings)
     if settings.queue.max_tokens < settings.generation.default_max_tokens:
         raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
@@ -238,7 +244,7 @@ def _check_tables(settings: Settings) -> None:
         for name, value in table.items():
             if not name.strip():
                 raise SettingsError(section, "a name must not be empty")
-            _check_numbers(f"{section}.{name}", value, zero=section != "pools")
+            check_numbers(f"{section}.{name}", value, zero=section != "pools")
     for name, pool in settings.pools.items():
         _check_pool(f"pools.{name}", pool)
     if settings.default_plan is not None and settings.default_plan not in settings.plans:
@@ -251,9 +257,9 @@ def _check_pool(key: str, pool: PoolSettings) -> None:
         if value is not None and not value.strip():
             raise SettingsError(f"{key}.{name}", "must not be empty")
     for section in ("engine", "openvino", "upstream", "trt"):
-        for field, number in _numbers(getattr(pool, section)):
-            _check_number(
-                f"{key}.{section}.{field}", number, zero=f"{section}.{field}" in _MAY_BE_ZERO
+        for field, number in numbers(getattr(pool, section)):
+            check_number(
+                f"{key}.{section}.{field}", number, zero=f"{section}.{field}" in MAY_BE_ZERO
             )
     try:
         check_engine(pool.engine, pool.openvino, pool.trt, pool.upstream)
@@ -297,35 +303,12 @@ def pool_settings(settings: Settings, name: str) -> Settings:
     )
 
 
-def _check_numbers(key: str, value: msgspec.Struct, *, zero: bool) -> None:
-    for field, number in _numbers(value):
-        # A share of nothing would never be served.
-        _check_number(f"{key}.{field}", number, zero=zero and field != "weight")
-
-
-def _numbers(value: msgspec.Struct) -> Iterator[tuple[str, float]]:
-    for field in value.__struct_fields__:
-        number = getattr(value, field)
-        if isinstance(number, int | float) and not isinstance(number, bool):
-            yield field, number
-
-
 def _check_token(token: str) -> None:
     """Its text is never part of the problem."""
     if len(token) < _SHORTEST_TOKEN:
         raise SettingsError("ops_token", f"must have at least {_SHORTEST_TOKEN} characters")
     if not all("!" <= character <= "~" for character in token):
         raise SettingsError("ops_token", "must be visible ASCII without spaces, as a header is")
-
-
-def _check_number(key: str, value: float, *, zero: bool = False) -> None:
-    if not math.isfinite(value) or value > _LARGEST:
-        raise SettingsError(key, f"must be a number up to {_LARGEST}")
-    if zero or key in _MAY_BE_ZERO:
-        if value < 0:
-            raise SettingsError(key, "must be 0 or more")
-    elif value <= 0:
-        raise SettingsError(key, "must be greater than 0")
 
 
 def _check_binds(settings: Settings) -> None:
@@ -359,27 +342,4 @@ _TRUTHS = {"true": True, "1": True, "yes": True, "on": True} | {
 }
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 _SHORTEST_TOKEN = 16
-_MAY_BE_ZERO = frozenset(
-    {
-        "engine.threads",
-        "brakes.failed_keys_per_minute",
-        "brakes.address_per_s",
-        "brakes.key_per_s",
-        "brakes.blocked_prompts_per_hour",
-        "scheduling.interactive_reserve",
-        "scheduling.interactive_objective_s",
-        "scheduling.tool_objective_s",
-        "scheduling.long_objective_s",
-        "scheduling.background_objective_s",
-        "openvino.activation_group",
-        "openvino.kv_group",
-        "upstream.window",
-        "retention.claims_days",
-        "retention.events_days",
-        "retention.responses_days",
-        "retention.traces_days",
-    }
-)
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
-_LARGEST = 10**12
-"""Far above any sense, and far below where a time or a size overflows."""

@@ -41,6 +41,7 @@ from antiphon.records import (
     UsageEntry,
     User,
 )
+from antiphon.verdicts import PolicyEvent
 
 R = TypeVar("R")
 
@@ -66,6 +67,17 @@ class Store(Protocol):
 
     async def suspend_user(self, user: UserId, reason: str | None) -> User | None:
         """Until it is done again without a reason."""
+
+    async def suspend_until(self, user: UserId, reason: str, until_ms: int) -> User | None:
+        """A suspension by the server, which ends by itself. None, and nothing is written, for a
+        user who is gone, or whom an operator has suspended."""
+
+    async def lift_suspension(self, user: UserId) -> User | None:
+        """End the server's own suspension; an operator's stays, and None is returned."""
+
+    async def suspended_users(self, now_ms: int, *, limit: int = 1000) -> tuple[User, ...]:
+        """Those whom the server itself has suspended, and for whom that isn't over; the first to
+        be served again first."""
 
     async def suspend_key(self, key: KeyId, reason: str | None) -> ApiKey | None:
         """Until it is done again without a reason."""
@@ -279,6 +291,16 @@ class Store(Protocol):
         """Everybody's that were settled before `until_ms`, by the time of that and the id, from
         the one that follows `after`."""
 
+    # ── policy events ────────────────────────────────────────────────────────────────────────────
+
+    async def add_policy_events(self, events: Sequence[PolicyEvent]) -> None:
+        """What belongs to a response or a user that is gone is written without name and text."""
+
+    async def policy_events(
+        self, *, rule: str | None = None, user: str | None = None, limit: int = 100
+    ) -> tuple[PolicyEvent, ...]:
+        """For operators; the latest first."""
+
     # ── the whole ────────────────────────────────────────────────────────────────────────────────
 
     async def usage(self, user: UserId, *, since_ms: int = 0) -> tuple[UsageEntry, ...]: ...
@@ -288,16 +310,16 @@ class Store(Protocol):
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         """Remove what has outlived its time: old claims, expired files, responses and events past
-        their retention. Some at a time."""
+        their retention, suspensions that have ended. Some at a time."""
 
 
 READS = frozenset(
     {
-        *("user", "users", "keys", "find_key", "has_keys"),
+        *("user", "users", "keys", "find_key", "has_keys", "suspended_users"),
         *("conversation", "conversations", "items", "item", "find_items", "context"),
         *("response", "responses", "events", "input_items", "claimed"),
         *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
-        *("usage_sums", "bills"),
+        *("usage_sums", "bills", "policy_events"),
     }
 )
 """The methods that change nothing."""

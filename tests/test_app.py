@@ -21,6 +21,7 @@ from antiphon.settings import EngineSettings, GenerationSettings, QueueSettings,
 from antiphon.supervision.exits import Stopped
 from antiphon.supervision.root import Outcome
 from antiphon.testing.contents import NoContents
+from antiphon.testing.judges import ScriptedJudges
 from antiphon.testing.models import prepared_default_model
 from antiphon.testing.rig import read_next
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
@@ -45,6 +46,7 @@ async def running(
             launchers={FIRST: launcher},
             open_store=ScriptedOpener(),
             files=NoContents(),
+            judges=ScriptedJudges(),
         )
         stop, ready = trio.Event(), trio.Event()
         async with trio.open_nursery() as nursery:

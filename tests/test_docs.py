@@ -8,6 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 import antiphon
+from antiphon.actors.abuse.abuse import AbuseStatistics
+from antiphon.actors.moderation.status import PolicyView
 from antiphon.actors.store.status import StoreStatus
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.ids import ModelName
@@ -15,7 +17,23 @@ from antiphon.ids import ModelName
 PACKAGE = Path(antiphon.__file__).parent
 DOCUMENTS = PACKAGE.parent / "docs"
 NAME = re.compile(r"\bantiphon_[a-z_]+")
+A_POLICY = PolicyView(
+    version="1",
+    source="rules.toml",
+    rules=0,
+    shadows=0,
+    model="m",
+    problem=None,
+    refused=None,
+    versions_in_use=(),
+    waiting=0,
+    remembered=0,
+    events_waiting=0,
+    events_dropped=0,
+    judges=(),
+)
 SUFFIXES = {
+    "info": ("_info",),
     "counter": ("_total",),
     "gauge": ("",),
     "histogram": ("", "_bucket", "_sum", "_count"),
@@ -42,6 +60,10 @@ def exported() -> Iterator[str]:
     telemetry = PrometheusTelemetry(registry)
     telemetry.watch_store(StoreStatus().statistics)
     telemetry.watch_replicas(ModelName("m"), lambda: ())
+    telemetry.watch_abuse(
+        lambda: AbuseStatistics(signals={}, actions={}, subjects={}, remembered=0, owed=0)
+    )
+    telemetry.watch_policy(lambda: A_POLICY)
     for family in registry.collect():
         if family.name.startswith("antiphon_"):
             yield from (family.name + suffix for suffix in SUFFIXES[family.type])

@@ -22,8 +22,11 @@ from antiphon.ports import SamplingDefaults
 from antiphon.settings import load_settings
 
 PACKAGE = Path(faults.__file__).parent
-IN_HOSTS = {"engine/host.py", "engine/runtime.py", "engine/channel.py", "engine_trt/host.py"}
-"""What runs in an engine host, which may be blocked."""
+IN_HOSTS = {
+    *("engine/host.py", "engine/runtime.py", "engine/channel.py", "engine_trt/host.py"),
+    *("judge/process.py", "judge/runtime.py"),
+}
+"""What runs in a process of its own, which may be blocked."""
 
 
 def calls() -> list[tuple[str, str, Site]]:

@@ -5,7 +5,7 @@ import pytest
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message
 from antiphon.ids import ItemId
-from antiphon.messages import message_of, messages_of
+from antiphon.messages import PLACEHOLDER, WITHHELD, message_of, messages_of, shown
 from antiphon.records import Item
 
 
@@ -62,3 +62,21 @@ def test_what_no_model_can_read_is_refused_and_not_left_out(unreadable):
 
     assert caught.value.param == "input"
     assert "msg_1" in str(caught.value)
+
+
+def test_what_was_blocked_has_a_placeholder_and_what_is_said_of_it_is_read():
+    blocked = item(content="a bomb")
+    refusal = Item(
+        id=ItemId("msg_2"),
+        type="message",
+        role="assistant",
+        body={"content": [{"type": "refusal", "refusal": "No."}], WITHHELD: ["msg_1"]},
+        created_ms=2,
+        status="incomplete",
+    )
+
+    assert messages_of((blocked, refusal)) == (
+        Message(role="user", content=PLACEHOLDER),
+        Message(role="assistant", content="No."),
+    )
+    assert shown((blocked,)) == ((blocked.id, Message(role="user", content="a bomb")),)

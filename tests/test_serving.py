@@ -32,6 +32,7 @@ import trio
 
 from antiphon import serving
 from antiphon.logs import configure_logging
+from antiphon.reloading import Reload
 from antiphon.settings import load_settings
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import ChildSpec, Grace, SupervisorSpec
@@ -61,12 +62,15 @@ async def unready(context):
 
 class Server:
     names = ("one-child",)
-    pools = ()
 
     def __init__(self, live, models, listeners):
         grace = Grace(60.0 if sys.argv[1] == "slow" else 0.1)
         child = ChildSpec(id="c", start=globals()[sys.argv[1]], shutdown=grace, kill_grace_s=0.1)
         self.tree = Supervisor(SupervisorSpec(intensity=0), [child])
+        self.reload = Reload(live, None)
+
+    def pids(self):
+        return ()
 
     async def run(self, stop, on_ready):
         if sys.argv[1] == "unready":

@@ -155,15 +155,15 @@ def test_dropped_messages_are_told():
 
 
 def test_many_children_are_a_number():
-    tree = supervisor("root", *(child(f"root/session-{number}") for number in range(13)))
+    tree = supervisor("root", *(child(f"root/session-{number}") for number in range(17)))
 
-    assert text(tree=tree).splitlines()[-1].startswith("root (13 children)  up")
+    assert text(tree=tree).splitlines()[-1].startswith("root (17 children)  up")
 
 
 def test_the_number_of_children_outlives_a_long_name():
-    tree = supervisor("r" * 99, *(child(f"r/session-{number}") for number in range(13)))
+    tree = supervisor("r" * 99, *(child(f"r/session-{number}") for number in range(17)))
 
-    assert "rr… (13 children)" in text(tree=tree, width=80)
+    assert "rr… (17 children)" in text(tree=tree, width=80)
 
 
 def test_a_ready_server_says_so_and_how_its_loop_is():

@@ -32,6 +32,7 @@ from antiphon.settings import EngineSettings, Settings
 from antiphon.supervision.operator import Operator
 from antiphon.supervision.tree import Node, node_at
 from antiphon.testing.contents import NoContents
+from antiphon.testing.judges import ScriptedJudges
 from antiphon.testing.replicas import ScriptedReplica, serve_replica
 from antiphon.testing.rig import read_all
 from antiphon.testing.stores import ScriptedOpener
@@ -59,6 +60,7 @@ async def running(settings: Settings) -> AsyncIterator[Server]:
             listeners,
             open_store=ScriptedOpener(),
             files=NoContents(),
+            judges=ScriptedJudges(),
         )
         stop, ready = trio.Event(), trio.Event()
         async with trio.open_nursery() as nursery:
@@ -102,7 +104,9 @@ async def test_a_server_answers_from_its_replicas_and_needs_no_model(nursery: tr
     async with running(settings_for(url)) as server:
         events = await read(server, "t")
 
-        assert events[-1] == TurnEnded(usage=Usage(prompt_tokens=11, completion_tokens=4))
+        last = events[-1]
+        assert isinstance(last, TurnEnded)
+        assert last.usage == Usage(prompt_tokens=11, completion_tokens=4)
         assert "".join(e.text for e in events if isinstance(e, Delta)) == "one two three four"
         assert server.not_ready() == ()
         assert [path for path in paths(server.snapshot()) if path.startswith("root/pools/")] == [

@@ -1,117 +1,52 @@
-"""The host's end of the socket: commands in without blocking, frames out in one write a step.
+"""The host's end of the socket: commands of the engine contract in, its frames out in one write a
+step, with the sites at which a fault plan may spoil either."""
 
-A server that reads slowly is waited for, but its end is seen even then. Nothing here is async: the
-host has one thread and no event loop.
-"""
-
-import select
 import socket
 from collections.abc import Sequence
 
 from antiphon import faults
-from antiphon.engine.wire import GARBAGE, command_decoder, encode_frame
+from antiphon.engine.wire import command_decoder, encode_frame
 from antiphon.events import HostCommand, HostFrame
 from antiphon.fault_plan import Site
+from antiphon.processes.channel import BACKLOG_LIMIT, Channel, ServerGone
+from antiphon.processes.frames import GARBAGE
 
-BACKLOG_LIMIT = 1024 * 1024
-"""Bytes that may wait for the server, tens of seconds of text, before the engine waits as well."""
-
-_READ_BYTES = 65_536
-_GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
-
-
-class ServerGone(Exception):
-    """The server closed its end or died."""
+__all__ = ["BACKLOG_LIMIT", "HostChannel", "ServerGone"]
 
 
 class HostChannel:
     """A socket to the server, and a few other descriptors that may wake the host."""
 
     def __init__(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        self._socket = connection
-        self._descriptor = connection.fileno()
-        self._decoder = command_decoder()
-        self._commands: list[HostCommand] = []
-        self._backlog = bytearray()
+        self._channel = Channel(connection, command_decoder())
 
     @property
     def descriptor(self) -> int:
         """For an event loop to watch."""
-        return self._descriptor
+        return self._channel.descriptor
 
     @property
     def backlog_bytes(self) -> int:
         """What waits for the server to read; `flush` goes on with it."""
-        return len(self._backlog)
+        return self._channel.backlog_bytes
 
     def receive(self, timeout_s: float, also: Sequence[int] = ()) -> list[HostCommand]:
         """Commands that came; waits up to `timeout_s` when there are none, or until one of the
         descriptors `also` is readable. Raises ServerGone, HostProtocolError."""
         faults.maybe(Site.WIRE_READ)
-        if not self._commands:
-            self._poll(timeout_s, also)
-        commands, self._commands = self._commands, []
-        return commands
+        return self._channel.receive(timeout_s, also)
 
     def send(self, frames: Sequence[HostFrame]) -> None:
         """Queue the frames and write what the socket takes. Raises ServerGone."""
         faults.maybe(Site.WIRE_WRITE)
+        data = bytearray()
         for frame in frames:
             garbled = faults.strikes(Site.WIRE_WRITE_GARBLED)
-            self._backlog += GARBAGE if garbled else encode_frame(frame)
+            data += GARBAGE if garbled else encode_frame(frame)
         if faults.strikes(Site.WIRE_WRITE_CUT):
-            self._cut()
-        self._write()
-        while len(self._backlog) > BACKLOG_LIMIT:
-            self._poll(None, ())
+            self._channel.cut(data)
+        self._channel.send(data)
 
     def flush(self, timeout_s: float) -> None:
         """Write what is queued as far as the server takes it in time. Raises ServerGone."""
-        if self._backlog:
-            self._poll(timeout_s, ())
-
-    def _poll(self, timeout_s: float | None, also: Sequence[int]) -> None:
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN | (select.POLLOUT if self._backlog else 0))
-        for descriptor in also:
-            poll.register(descriptor, select.POLLIN)
-        for descriptor, events in poll.poll(None if timeout_s is None else timeout_s * 1000):
-            if descriptor != self._descriptor:
-                continue
-            if events & (select.POLLIN | _GONE):
-                self._read()
-            if events & select.POLLOUT:
-                self._write()
-
-    def _read(self) -> None:
-        while True:
-            try:
-                data = self._socket.recv(_READ_BYTES)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                raise ServerGone from error
-            if not data:
-                raise ServerGone
-            self._commands.extend(self._decoder.feed(data))
-            if len(data) < _READ_BYTES:
-                return
-
-    def _write(self) -> None:
-        if not self._backlog:
-            return
-        try:
-            sent = self._socket.send(self._backlog)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            raise ServerGone from error
-        del self._backlog[:sent]
-
-    def _cut(self) -> None:
-        """Die in the middle of the last frame, as a process that is killed while it writes."""
-        del self._backlog[-1:]
-        self._write()
-        self._socket.close()
-        raise ServerGone
+        self._channel.flush(timeout_s)

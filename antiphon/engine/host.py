@@ -6,9 +6,7 @@ the server is gone. Ctrl-C in a terminal is not its business.
 
 import argparse
 import gc
-import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -20,12 +18,12 @@ from antiphon import faults
 from antiphon.engine.channel import HostChannel, ServerGone
 from antiphon.engine.config import EngineKind, HostConfig, decode_config
 from antiphon.engine.contract import EngineBroken, StepEngine
-from antiphon.engine.lifeline import die_with_parent
 from antiphon.engine.runtime import HostRuntime
 from antiphon.engine.vocabulary import Vocabulary
 from antiphon.errors import HostProtocolError, HostStartFailed
 from antiphon.events import Fault, Ready
 from antiphon.fault_plan import Site
+from antiphon.processes import settling
 
 log = structlog.get_logger(__name__)
 
@@ -66,9 +64,7 @@ def serve(connection: socket.socket, config: HostConfig, make_engine: EngineFact
 
 def settle_in(config: HostConfig) -> None:
     """What every host process does first."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _log_to_stderr(config.log_level)
+    settling.settle_in(config.log_level)
 
 
 def say_not_started(channel: HostChannel, error: HostStartFailed) -> int:
@@ -108,22 +104,6 @@ def _factory(kind: EngineKind) -> EngineFactory:
             return OpenVinoEngine
         case EngineKind.TENSORRT_LLM:
             raise HostStartFailed("TensorRT-LLM has a host of its own, antiphon.engine_trt.host")
-
-
-def _log_to_stderr(level: str) -> None:
-    """JSON lines, which the server's end of the pipe turns back into log events."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.dict_tracebacks,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[level.upper()]
-        ),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
 
 
 if __name__ == "__main__":

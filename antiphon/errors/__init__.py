@@ -8,6 +8,7 @@ AntiphonError
 │   ├─ ModelFetchFailed       the package index did not deliver
 │   ├─ ModelStoreFailed       the disk under the model store refused
 │   └─ ModelUnsupported       found, but not something this engine can prepare
+├─ RulesError                 a policy's rules are malformed: file, line and key
 ├─ AdminError                 a command about keys, users or the database can't be carried out
 ├─ OpsUnreachable             no operations listener answers at an address
 ├─ OpsRefused                 an operations listener doesn't do what it was asked
@@ -32,6 +33,9 @@ AntiphonError
 │   ├─ HostLost               the engine host died, hung or was killed; its requests are lost
 │   ├─ HostProtocolError      the engine host sent what the contract forbids
 │   └─ GenerationFailed       the engine failed this one generation
+├─ JudgeError
+│   ├─ JudgeStartFailed       a judge process could not be started
+│   └─ JudgeLost              a judge process died, hung or was killed; its texts are not judged
 ├─ StoreError
 │   ├─ StoreUnavailable       the database doesn't answer, or not in time
 │   ├─ StoreFailed            the database refused: damaged file, a statement of ours
@@ -51,9 +55,11 @@ AntiphonError
     ├─ PayloadTooLarge        the body is over the limit
     ├─ RateLimited            the caller's own limit is used up (429)
     ├─ KeySuspended           a good key whose owner is not served for now (403)
+    ├─ AddressSuspended       an address from which nobody is served for now (403)
     ├─ Overloaded             the first token would come too late on every pool (503)
     ├─ QueueFull              over the bound on waiting work (503 with Retry-After)
     ├─ QueueExpired           waited longer than the queue deadline
+    ├─ ModerationUnavailable  nobody could judge a text, and that was all that was asked
     ├─ EngineUnavailable      no engine is ready and none became so in time
     ├─ Draining               the server is stopping
     └─ TurnInterrupted        the server ended an answer that had begun
@@ -71,9 +77,11 @@ from antiphon.errors.base import (
     ModelUnsupported,
     OpsRefused,
     OpsUnreachable,
+    RulesError,
     SettingsError,
 )
 from antiphon.errors.requests import (
+    AddressSuspended,
     ContextLengthExceeded,
     ConversationLocked,
     Draining,
@@ -82,6 +90,7 @@ from antiphon.errors.requests import (
     InvalidRequest,
     KeySuspended,
     ModelNotFound,
+    ModerationUnavailable,
     NotPermitted,
     Overloaded,
     PayloadTooLarge,
@@ -101,6 +110,9 @@ from antiphon.errors.services import (
     HostLost,
     HostProtocolError,
     HostStartFailed,
+    JudgeError,
+    JudgeLost,
+    JudgeStartFailed,
     SchemaMismatch,
     StorageFull,
     StoreError,
@@ -129,6 +141,7 @@ __all__ = [
     "ActorCrashed",
     "ActorError",
     "ActorStopped",
+    "AddressSuspended",
     "AdminError",
     "AlreadyPresent",
     "AntiphonError",
@@ -148,6 +161,9 @@ __all__ = [
     "InjectedFault",
     "IntensityExceeded",
     "InvalidRequest",
+    "JudgeError",
+    "JudgeLost",
+    "JudgeStartFailed",
     "KeySuspended",
     "MailboxFull",
     "MaxChildren",
@@ -158,6 +174,7 @@ __all__ = [
     "ModelStoreFailed",
     "ModelUnknown",
     "ModelUnsupported",
+    "ModerationUnavailable",
     "NoActor",
     "NotPermitted",
     "OpsRefused",
@@ -170,6 +187,7 @@ __all__ = [
     "RecordNotFound",
     "RequestError",
     "ResponseInProgress",
+    "RulesError",
     "SchemaMismatch",
     "SettingsError",
     "SpecError",

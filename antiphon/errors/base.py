@@ -80,6 +80,20 @@ class ModelUnsupported(ModelError):
 
 
 @dataclass(eq=False)
+class RulesError(AntiphonError):
+    """A policy's rules can't be used. `line` counts from 1; 0 where no line is at fault."""
+
+    source: str
+    line: int
+    key: str
+    problem: str
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.key}: {self.problem}" if self.key else f"{place}: {self.problem}"
+
+
+@dataclass(eq=False)
 class AdminError(AntiphonError):
     """One line, which ends with what to do next."""
 

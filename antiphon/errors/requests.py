@@ -169,6 +169,16 @@ class KeySuspended(RequestError):
 
 
 @dataclass(eq=False)
+class AddressSuspended(RequestError):
+    """Whoever comes from there is not to be served for now."""
+
+    reason: str
+    sentence: ClassVar[str] = (
+        "Requests from this address are suspended: {reason}. Contact the operator."
+    )
+
+
+@dataclass(eq=False)
 class Overloaded(RequestError):
     """The first token would come later than the class of the request allows, on every pool."""
 
@@ -199,6 +209,15 @@ class QueueExpired(RequestError):
     waited_s: float
     retry_after_s: float
     sentence: ClassVar[str] = "No slot became free within {waited_s:.1f} s; try again later."
+
+
+@dataclass(eq=False)
+class ModerationUnavailable(RequestError):
+    """Nobody could judge a text, and the request was for nothing else."""
+
+    reason: str
+    retry_after_s: float
+    sentence: ClassVar[str] = "Moderation is not available: {reason}. Please try again shortly."
 
 
 @dataclass(eq=False)

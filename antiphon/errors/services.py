@@ -43,6 +43,26 @@ class GenerationFailed(EngineError):
     sentence: ClassVar[str] = "generation failed ({code}): {detail}"
 
 
+class JudgeError(AntiphonError):
+    """A judge process, not the text, is the reason that nothing was said of it."""
+
+
+@dataclass(eq=False)
+class JudgeStartFailed(JudgeError):
+    """The judge process could not be started, or was silent for too long."""
+
+    reason: str
+    sentence: ClassVar[str] = "judge process did not start: {reason}"
+
+
+@dataclass(eq=False)
+class JudgeLost(JudgeError):
+    """The judge process died, hung or broke the protocol; the texts it had are not judged."""
+
+    reason: str
+    sentence: ClassVar[str] = "judge process lost: {reason}"
+
+
 class StoreError(AntiphonError):
     """The database, not the request, is the reason."""
 

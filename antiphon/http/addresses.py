@@ -36,6 +36,13 @@ def is_loopback(address: str) -> bool:
     return parsed is not None and parsed.is_loopback
 
 
+def is_somebodys(address: str, trusted: Sequence[str]) -> bool:
+    """Whether what comes from there can be held against whoever is there: not against this machine,
+    nor against a proxy that says nothing of its client."""
+    parsed = _parsed(address.partition("/")[0])
+    return not (parsed is None or parsed.is_loopback or _is_trusted(parsed, tuple(trusted)))
+
+
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> Address | None:
     """Also with a port, as some proxies write it."""

@@ -14,9 +14,11 @@ from antiphon.http.openai.conversations.routes import ConversationRoutes
 from antiphon.http.openai.document import DocumentRoutes
 from antiphon.http.openai.files.routes import FileRoutes
 from antiphon.http.openai.models import ModelRoutes
+from antiphon.http.openai.moderations.routes import ModerationRoutes
 from antiphon.http.openai.responses.routes import ResponseRoutes
 from antiphon.http.openai.stored_chat.routes import StoredChatRoutes
 from antiphon.http.openai.users.routes import UserRoutes
+from antiphon.moderating import Moderation
 from antiphon.ports import Accounts, Chat, Contents, Responses, Telemetry
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import StoreAccess
@@ -33,6 +35,7 @@ def make_api_app(
     store: StoreAccess | None = None,
     contents: Contents | None = None,
     brakes: Brakes | None = None,
+    moderation: Moderation | None = None,
 ) -> QuartTrio:
     """The application behind the API listener. Settings are asked for at each use. Without a store
     there is nothing that keeps state."""
@@ -40,12 +43,22 @@ def make_api_app(
     app.brakes = brakes
     require_key(app, accounts, brakes)
     ChatRoutes(
-        chat=chat, http=settings, generation=generation, telemetry=telemetry, responses=responses
+        chat=chat,
+        http=settings,
+        generation=generation,
+        telemetry=telemetry,
+        responses=responses,
+        moderation=moderation,
     ).register(app)
     ModelRoutes(chat=chat).register(app)
     if responses is not None and store is not None:
         ResponseRoutes(
-            responses=responses, store=store, chat=chat, http=settings, telemetry=telemetry
+            responses=responses,
+            store=store,
+            chat=chat,
+            http=settings,
+            telemetry=telemetry,
+            moderation=moderation,
         ).register(app)
         StoredChatRoutes(store=store, http=settings).register(app)
     if store is not None and contents is not None:
@@ -54,5 +67,7 @@ def make_api_app(
         ExportRoutes(store=store).register(app)
         FileRoutes(store=store, contents=contents, http=settings).register(app)
         UserRoutes(store=store, contents=contents, http=settings).register(app)
+    if moderation is not None:
+        ModerationRoutes(moderation=moderation, http=settings).register(app)
     DocumentRoutes().register(app)
     return app

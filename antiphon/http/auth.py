@@ -40,6 +40,10 @@ async def _braked(accounts: Accounts, brakes: Brakes, secret: str | None) -> Pri
             brakes.before_key(exchange.address)
         principal = await accounts.authenticate(secret)
         brakes.admit(principal.user, exchange.address)
+        if brakes.abuse is not None:
+            exchange.warning = brakes.abuse.admit(principal, exchange.address)
+            if exchange.brings_prompt:
+                brakes.abuse.came(principal, exchange.address)
     except Unauthenticated:
         if secret is not None:
             brakes.key_failed(exchange.address)

@@ -13,7 +13,7 @@ from quart_trio.wrappers import TrioRequest, TrioResponse
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from antiphon.errors import RateLimited
+from antiphon.errors import AddressSuspended, RateLimited
 from antiphon.http.asgi import ExchangeConnection
 from antiphon.http.auth import bearer_token
 from antiphon.http.body_stream import PacedRequest
@@ -65,7 +65,9 @@ class BoundedApp(QuartTrio):
             if request.url_rule is not None:
                 exchange.route = request.url_rule.rule
             try:
-                return await self.full_dispatch_request(context)
+                response = await self.full_dispatch_request(context)
+                self._note_answer(exchange, response.status_code)
+                return response
             except trio.Cancelled:
                 raise
             except BaseExceptionGroup as group:
@@ -89,6 +91,8 @@ class BoundedApp(QuartTrio):
     def answer_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
         """What every answer carries."""
         headers: list[tuple[str, str]] = [("x-request-id", exchange.request_id)]
+        if exchange.warning is not None:
+            headers.append(("x-antiphon-warning", exchange.warning))
         if self._is_openai:
             headers.append(("openai-processing-ms", str(int(exchange.elapsed_s * 1000))))
             headers.append(("openai-version", "2020-10-01"))
@@ -110,12 +114,18 @@ class BoundedApp(QuartTrio):
                 ",".join(request.headers.getlist("x-forwarded-for")),
                 bearer_token(request.headers.get("authorization")),
             )
-        except RateLimited as error:
+        except (RateLimited, AddressSuspended) as error:
             exchange.is_quiet = True  # told once a minute, not for each
             reply = describe_error(error)
             self.log_failure(exchange, error, reply)
             return _respond(reply)
         return None
+
+    def _note_answer(self, exchange: Exchange, status: int) -> None:
+        abuse = None if self.brakes is None else self.brakes.abuse
+        principal = exchange.principal
+        if abuse is not None and principal is not None and exchange.brings_prompt and status == 200:
+            abuse.answered(principal, exchange.address)
 
     async def _on_error(self, error: Exception) -> ResponseReturnValue:
         reply = describe_error(error)

@@ -12,6 +12,7 @@ import trio
 
 from antiphon.brake_settings import BrakeSettings
 from antiphon.errors import RateLimited
+from antiphon.http.abuse import AbuseGate
 from antiphon.http.addresses import client_address, is_loopback
 from antiphon.http.buckets import Buckets, Rate
 from antiphon.ids import UserId
@@ -23,18 +24,22 @@ FAILED_KEYS = "failed_keys"
 ADDRESS_FLOOD = "address_flood"
 KEY_FLOOD = "key_flood"
 BLOCKED_PROMPTS = "blocked_prompts"
+_FLOODS = {ADDRESS_FLOOD, KEY_FLOOD}
 _TELL_S = 60.0
 
 
 class Brakes:
-    """One for a listener. Every method is quick and raises nothing but RateLimited."""
+    """One for a listener, and what the other rooms tell of abuse (`ports.AbuseSignals`). Every
+    method is quick. `abuse` counts over a longer time what these brakes see at once."""
 
     def __init__(
         self,
         settings: Callable[[], BrakeSettings],
         telemetry: Telemetry,
         clock: Callable[[], float] = trio.current_time,
+        abuse: AbuseGate | None = None,
     ) -> None:
+        self.abuse = abuse
         self._settings = settings
         self._telemetry = telemetry
         self._clock = clock
@@ -46,7 +51,7 @@ class Brakes:
 
     def arrive(self, peer: str | None, forwarded: str, secret: str | None) -> str:
         """A request has come, and nothing of its body is read; its client's address. Raises
-        RateLimited. Whoever is on this machine floods nobody but itself."""
+        RateLimited, AddressSuspended. Whoever is on this machine floods nobody but itself."""
         settings, now = self._settings(), self._clock()
         address = client_address(peer, forwarded, settings.proxies)
         if not is_loopback(address):
@@ -57,6 +62,8 @@ class Brakes:
             rate = Rate(settings.key_per_s, settings.key_burst)
             wait = self._by_key.take(hash(secret), rate, now, size=settings.addresses)
             self._check(wait, KEY_FLOOD, address, "requests per second", rate.per_s)
+        if self.abuse is not None:
+            self.abuse.arrive(address)
         return address
 
     def before_key(self, address: str) -> None:
@@ -71,11 +78,22 @@ class Brakes:
         """It was wrong."""
         size = self._settings().addresses
         self._failures.take(address, self._failed_keys(), self._clock(), size=size)
+        if self.abuse is not None:
+            self.abuse.key_failed(address)
 
-    def prompt_blocked(self, user: UserId) -> None:
+    def prompt_blocked(
+        self,
+        user: UserId,
+        *,
+        address: str | None = None,
+        rule: str = "",
+        category: str | None = None,
+    ) -> None:
         """The policy has blocked a prompt of this user's."""
         size = self._settings().addresses
         self._prompts.take(user, self._blocked_prompts(), self._clock(), size=size)
+        if self.abuse is not None:
+            self.abuse.prompt_blocked(user, address, rule, category)
 
     def admit(self, user: UserId, address: str) -> None:
         """Raises RateLimited where the policy has blocked too many of this user's prompts."""
@@ -98,6 +116,8 @@ class Brakes:
             return
         self._telemetry.braked(reason)
         self._tell(reason, address)
+        if self.abuse is not None and reason in _FLOODS:
+            self.abuse.flooded(address, reason)
         raise RateLimited(unit=unit, limit=limit, retry_after_s=wait)
 
     def _tell(self, reason: str, address: str) -> None:

@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from antiphon.errors import (
     ActorCrashed,
     ActorStopped,
+    AddressSuspended,
     AskTimeout,
     ContextLengthExceeded,
     ConversationLocked,
@@ -25,6 +26,7 @@ from antiphon.errors import (
     MailboxFull,
     MaxChildren,
     ModelNotFound,
+    ModerationUnavailable,
     NoActor,
     NotPermitted,
     Overloaded,
@@ -154,12 +156,16 @@ def describe_error(error: BaseException) -> ErrorReply:
             )
         case KeySuspended():
             return _denied(403, message, "permission_error", "key_suspended")
+        case AddressSuspended():
+            return _denied(403, message, "permission_error", "address_suspended")
         case Overloaded(retry_after_s=after):
             return _refused(message, "overloaded_error", "overloaded", after)
         case QueueFull(retry_after_s=after):
             return _refused(message, "overloaded_error", "overloaded", after)
         case QueueExpired(retry_after_s=after):
             return _refused(message, "overloaded_error", "queue_timeout", after)
+        case ModerationUnavailable(retry_after_s=after):
+            return _refused(message, "server_error", "moderation_unavailable", after)
         case EngineUnavailable(retry_after_s=after):
             return _refused(message, "server_error", "engine_unavailable", after)
         case Draining(retry_after_s=after):

@@ -27,6 +27,7 @@ _KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _STATUS_WITHOUT_ANSWER = 499
 """nginx's number for a client that left before there was a status."""
 UNMATCHED_ROUTE = "unmatched"
+_PROMPT_ROUTES = {"/v1/chat/completions", "/v1/responses"}
 
 
 class Held(Protocol):
@@ -61,6 +62,8 @@ class Exchange:
     """Who makes the request, once that is known."""
     address: str = ""
     """Where it comes from, as far as the settings let that be believed."""
+    warning: str | None = None
+    """What its client is warned of, in a header of the answer."""
     _turn: Held | None = None
 
     @classmethod
@@ -76,6 +79,11 @@ class Exchange:
         )
         cast("dict[str, Any]", scope)[_EXCHANGE_KEY] = exchange
         return exchange
+
+    @property
+    def brings_prompt(self) -> bool:
+        """Whether it asks for an answer of a model's."""
+        return self.method == "POST" and self.route in _PROMPT_ROUTES
 
     @property
     def elapsed_s(self) -> float:

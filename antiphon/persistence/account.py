@@ -1,7 +1,7 @@
 """Everything that is stored about one user, as plain JSON."""
 
 from antiphon.ids import UserId
-from antiphon.persistence import codec, people, quotas, responses
+from antiphon.persistence import codec, people, policy, quotas, responses
 from antiphon.persistence.port import Transaction, statement
 from antiphon.records import Item, JsonObject
 
@@ -59,6 +59,7 @@ async def export(tx: Transaction, id: UserId) -> JsonObject | None:
         "feedback": [codec.plain(codec.feedback(row)) for row in await tx.fetch(_FEEDBACK, id)],
         "files": [codec.plain(codec.file(row)) for row in await tx.fetch(_FILES, id)],
         "quota": await quotas.export(tx, id),
+        "policy_events": await policy.export(tx, id),
         "usage": [codec.plain(entry) for entry in await responses.usage(tx, id, 0)],
     }
 

@@ -43,7 +43,7 @@ _decoder = msgspec.json.Decoder()
 _FOLDED_LENGTH = 256
 """A search sees that much of a title: PostgreSQL's index entries end at 2,704 bytes."""
 
-USER = "id, tenant, name, created_ms, training, plan, suspended"
+USER = "id, tenant, name, created_ms, training, plan, suspended, suspended_until_ms"
 KEY = (
     "id, user_id, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms, suspended"
 )
@@ -92,7 +92,7 @@ def scopes_text(scopes: Iterable[Scope]) -> str:
 
 
 def user(row: Row) -> User:
-    id, tenant, name, created_ms, training, plan, suspended = row
+    id, tenant, name, created_ms, training, plan, suspended, until_ms = row
     return User(
         id=UserId(id),
         tenant=TenantId(tenant),
@@ -101,6 +101,7 @@ def user(row: Row) -> User:
         training=bool(training),
         plan=plan,
         suspended=suspended,
+        suspended_until_ms=until_ms,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from antiphon.errors import ResponseInProgress
 from antiphon.ids import ConversationId, FileId, ItemId, NodeId, ResponseId, UserId
-from antiphon.persistence import codec, files, quotas
+from antiphon.persistence import codec, files, policy, quotas
 from antiphon.persistence.conversations import ITEM_POSITION, UNLOCK, unlocked
 from antiphon.persistence.port import Statement, Transaction, statement
 from antiphon.records import Receipt
@@ -83,7 +83,7 @@ _UNUSED_FILES = statement(
 )
 _RESPONSE = statement(
     "responses.for_deletion",
-    """SELECT completed_ms, home, first_position, last_position FROM responses
+    """SELECT completed_ms, conversation_id, home, first_position, last_position FROM responses
         WHERE id = $1 AND user_id = $2 FOR UPDATE""",
 )
 _FILE_USES = statement("file_uses.of_files", "DELETE FROM file_uses WHERE file_id = ANY($1)")
@@ -182,6 +182,7 @@ async def item(
     if answers:
         await removed.delete(tx, "response_events", _OF_RESPONSES["response_events"], answers)
         await tx.execute(FORGET_EVENTS, answers)
+    await policy.forget_words_of(tx, id, None)
     for table, sql in _OF_ITEM.items():
         await removed.delete(tx, table, sql, id, position[0])
     return await receipt(tx, removed, wanted, now_ms)
@@ -194,8 +195,10 @@ async def response(tx: Transaction, user: UserId, id: ResponseId, now_ms: int) -
     if row[0] is None:
         raise ResponseInProgress(id)
     removed = Removed()
+    _, conversation, *place = row
+    await policy.forget_words_of(tx, conversation, id)
     for table, sql in _OF_TURN.items():
-        await removed.delete(tx, table, sql, *row[1:], id)
+        await removed.delete(tx, table, sql, *place, id)
     removed.add(await _responses(tx, [id], now_ms))
     return await receipt(tx, removed, id, now_ms)
 
@@ -269,6 +272,7 @@ async def rest_of_user(tx: Transaction, user: UserId, now_ms: int, removed: Remo
     last = await some_of_user(tx, user, now_ms, _EVERYTHING) or Removed()
     last.add(await delete_files(tx, [row[0] for row in await tx.fetch(_USERS_FILES, user)]))
     await last.delete(tx, "idempotency_claims", _USERS_CLAIMS, user)
+    last.rows["policy_events"] += await policy.delete_of_user(tx, user)
     await tx.execute(_FORGET_NAME, user)
     await tx.execute(_FORGET_QUOTA, user)
     await last.delete(tx, "users", _DELETE_USER, user)

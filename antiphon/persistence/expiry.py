@@ -38,6 +38,17 @@ _TRACES = statement(
         SELECT response_id FROM inference_traces WHERE created_ms < $1
         ORDER BY created_ms LIMIT $2)""",
 )
+_POLICY_EVENTS = statement(
+    "policy_events.expire",
+    """DELETE FROM policy_events WHERE id IN (
+        SELECT id FROM policy_events WHERE created_ms < $1 ORDER BY created_ms LIMIT $2)""",
+)
+_SUSPENSIONS = statement(
+    "users.end_suspensions",
+    """UPDATE users SET suspended = NULL, suspended_until_ms = NULL WHERE id IN (
+        SELECT id FROM users WHERE suspended_until_ms <= $1
+        ORDER BY suspended_until_ms LIMIT $2)""",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +67,8 @@ class Retention:
 
 async def expire(tx: Transaction, retention: Retention, now_ms: int, limit: int) -> Receipt:
     removed = Removed()
+    # They ended by themselves; from now on lists don't show them either.
+    await tx.execute(_SUSPENSIONS, now_ms, limit)
     if retention.claims_ms is not None:
         until = now_ms - retention.claims_ms
         await removed.delete(tx, "idempotency_claims", _CLAIMS, until, limit)
@@ -72,4 +85,5 @@ async def expire(tx: Transaction, retention: Retention, now_ms: int, limit: int)
     if retention.traces_ms is not None:
         until = now_ms - retention.traces_ms
         await removed.delete(tx, "inference_traces", _TRACES, until, limit)
+        await removed.delete(tx, "policy_events", _POLICY_EVENTS, until, limit)
     return await deletion.receipt(tx, removed, "expired", now_ms, kept=bool(removed.rows.total()))

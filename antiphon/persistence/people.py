@@ -9,7 +9,7 @@ from antiphon.records import ApiKey, User
 
 _ADD_USER = statement(
     "users.add",
-    f"""INSERT INTO users ({codec.USER}) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    f"""INSERT INTO users ({codec.USER}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (id) DO NOTHING""",
 )
 _USER = statement("users.get", f"SELECT {codec.USER} FROM users WHERE id = $1")
@@ -22,7 +22,25 @@ _SET_PLAN = statement(
     "users.set_plan", f"UPDATE users SET plan = $2 WHERE id = $1 RETURNING {codec.USER}"
 )
 _SUSPEND_USER = statement(
-    "users.suspend", f"UPDATE users SET suspended = $2 WHERE id = $1 RETURNING {codec.USER}"
+    "users.suspend",
+    f"""UPDATE users SET suspended = $2, suspended_until_ms = NULL WHERE id = $1
+        RETURNING {codec.USER}""",
+)
+_SUSPEND_UNTIL = statement(
+    "users.suspend_until",
+    f"""UPDATE users SET suspended = $2, suspended_until_ms = $3
+        WHERE id = $1 AND (suspended IS NULL OR suspended_until_ms IS NOT NULL)
+        RETURNING {codec.USER}""",
+)
+_LIFT = statement(
+    "users.lift_suspension",
+    f"""UPDATE users SET suspended = NULL, suspended_until_ms = NULL
+        WHERE id = $1 AND suspended_until_ms IS NOT NULL RETURNING {codec.USER}""",
+)
+_SUSPENDED = statement(
+    "users.suspended_until",
+    f"""SELECT {codec.USER} FROM users WHERE suspended_until_ms > $1
+        ORDER BY suspended_until_ms, id LIMIT $2""",
 )
 _SUSPEND_KEY = statement(
     "keys.suspend", f"UPDATE api_keys SET suspended = $2 WHERE id = $1 RETURNING {codec.KEY}"
@@ -71,6 +89,7 @@ async def add_user(tx: Transaction, user: User) -> None:
         int(user.training),
         user.plan,
         user.suspended,
+        user.suspended_until_ms,
     )
 
 
@@ -96,6 +115,20 @@ async def set_plan(tx: Transaction, id: UserId, plan: str | None) -> User | None
 async def suspend_user(tx: Transaction, id: UserId, reason: str | None) -> User | None:
     row = await tx.fetchrow(_SUSPEND_USER, id, reason)
     return None if row is None else codec.user(row)
+
+
+async def suspend_until(tx: Transaction, id: UserId, reason: str, until_ms: int) -> User | None:
+    row = await tx.fetchrow(_SUSPEND_UNTIL, id, reason, until_ms)
+    return None if row is None else codec.user(row)
+
+
+async def lift_suspension(tx: Transaction, id: UserId) -> User | None:
+    row = await tx.fetchrow(_LIFT, id)
+    return None if row is None else codec.user(row)
+
+
+async def suspended_users(tx: Transaction, now_ms: int, limit: int) -> tuple[User, ...]:
+    return tuple(map(codec.user, await tx.fetch(_SUSPENDED, now_ms, limit)))
 
 
 async def suspend_key(tx: Transaction, id: KeyId, reason: str | None) -> ApiKey | None:

@@ -166,11 +166,34 @@ _QUOTAS = (
         running BIGINT NOT NULL){strict}""",
 )
 
+_POLICY = (
+    # Without a version: written before there were rules.
+    "ALTER TABLE policy_events ADD COLUMN version TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE policy_events ADD COLUMN shadow BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE policy_events ADD COLUMN user_id TEXT REFERENCES users (id)",
+    "ALTER TABLE policy_events ADD COLUMN detail TEXT",
+    "ALTER TABLE policy_events ADD COLUMN text TEXT",
+    "CREATE INDEX policy_events_by_user ON policy_events (user_id, created_ms, id)",
+    "CREATE INDEX policy_events_by_rule ON policy_events (rule, created_ms, id)",
+    "CREATE INDEX policy_events_by_age ON policy_events (created_ms, id)",
+)
+
 MIGRATIONS = (
     Migration(1, "first", _PEOPLE + _CONVERSATIONS + _RESPONSES + _FILES + _BOOKS),
     # A request may name an item by its id alone.
     Migration(2, "items_by_id", ("CREATE INDEX items_by_id ON items (id)",)),
     Migration(3, "quotas", _QUOTAS),
+    # A suspension that ends by itself.
+    Migration(
+        4,
+        "suspension_ends",
+        (
+            "ALTER TABLE users ADD COLUMN suspended_until_ms BIGINT",
+            """CREATE INDEX users_by_suspension ON users (suspended_until_ms)
+                WHERE suspended_until_ms IS NOT NULL""",
+        ),
+    ),
+    Migration(5, "policy", _POLICY),
 )
 
 
@@ -190,7 +213,7 @@ def _table(name: str, key: str, rest: str) -> Table:
 
 
 TABLES = (
-    _table("users", "id", "tenant name created_ms training plan suspended"),
+    _table("users", "id", "tenant name created_ms training plan suspended suspended_until_ms"),
     _table(
         "api_keys",
         "id",
@@ -241,7 +264,11 @@ TABLES = (
         "request_id model prompt_version status finish queued_s first_token_s total_s input_tokens "
         "output_tokens created_ms",
     ),
-    _table("policy_events", "id", "request_id response_id rule action stage created_ms"),
+    _table(
+        "policy_events",
+        "id",
+        "request_id response_id rule action stage created_ms version shadow user_id detail text",
+    ),
     _table("deletion_receipts", "id", "subject deleted_ms removed contents"),
 )
 """Each after those that it refers to."""

@@ -22,6 +22,7 @@ from antiphon.persistence import (
     files,
     leases,
     people,
+    policy,
     quotas,
     responses,
     turns,
@@ -51,6 +52,7 @@ from antiphon.records import (
     UsageEntry,
     User,
 )
+from antiphon.verdicts import PolicyEvent
 
 _ERASED_AT_ONCE = 100
 """Conversations that one transaction of an erasure removes, so that other writers get their
@@ -86,6 +88,17 @@ class SqlStore:
 
     async def suspend_user(self, user: UserId, reason: str | None) -> User | None:
         return await self._database.write(lambda tx: people.suspend_user(tx, user, reason))
+
+    async def suspend_until(self, user: UserId, reason: str, until_ms: int) -> User | None:
+        return await self._database.write(
+            lambda tx: people.suspend_until(tx, user, reason, until_ms)
+        )
+
+    async def lift_suspension(self, user: UserId) -> User | None:
+        return await self._database.write(lambda tx: people.lift_suspension(tx, user))
+
+    async def suspended_users(self, now_ms: int, *, limit: int = 1000) -> tuple[User, ...]:
+        return await self._database.read(lambda tx: people.suspended_users(tx, now_ms, limit))
 
     async def suspend_key(self, key: KeyId, reason: str | None) -> ApiKey | None:
         return await self._database.write(lambda tx: people.suspend_key(tx, key, reason))
@@ -319,6 +332,14 @@ class SqlStore:
         return await self._database.write(
             lambda tx: quotas.lapse(tx, now_ms, owner, alone=alone, limit=limit)
         )
+
+    async def add_policy_events(self, events: Sequence[PolicyEvent]) -> None:
+        await self._database.write(lambda tx: policy.add(tx, events))
+
+    async def policy_events(
+        self, *, rule: str | None = None, user: str | None = None, limit: int = 100
+    ) -> tuple[PolicyEvent, ...]:
+        return await self._database.read(lambda tx: policy.latest(tx, rule, user, limit))
 
     async def export_user(self, user: UserId) -> JsonObject | None:
         return await self._database.read(lambda tx: account.export(tx, user))

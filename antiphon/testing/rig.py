@@ -24,7 +24,16 @@ from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
 from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.ids import ModelName, RequestId
-from antiphon.ports import ChatTokenizer, Meter, ModelCard, SamplingDefaults, Telemetry, TurnStream
+from antiphon.moderating import Moderation
+from antiphon.ports import (
+    AbuseSignals,
+    ChatTokenizer,
+    Meter,
+    ModelCard,
+    SamplingDefaults,
+    Telemetry,
+    TurnStream,
+)
 from antiphon.settings import Settings
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import ChildSpec, SupervisorSpec
@@ -135,6 +144,8 @@ async def running_rig(
     smaller: Mapping[str, str] = MappingProxyType({}),
     settings: Settings | None = None,
     meter: Meter | None = None,
+    moderation: Moderation | None = None,
+    abuse: AbuseSignals | None = None,
 ) -> AsyncIterator[Rig]:
     """Start the core, wait until it is ready, and stop it in order afterwards. `others` are further
     pools, by the names of their models, `smaller` is by model; `settings` are for the router."""
@@ -208,6 +219,8 @@ async def running_rig(
         [(f"root/shard-{i}", shard) for i, shard in enumerate(shards)],
         facts,
         charges,
+        moderation=moderation,
+        abuse=abuse,
     )
     stop, ready = trio.Event(), trio.Event()
     rig = Rig(

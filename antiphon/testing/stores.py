@@ -58,6 +58,28 @@ class ScriptedStore:
         await self._begin("has_keys")
         return bool(self.by_hash)
 
+    async def suspend_until(self, user: UserId, reason: str, until_ms: int) -> User | None:
+        await self._begin("suspend_until")
+        known = self.people.get(user)
+        if known is None or (known.suspended and known.suspended_until_ms is None):
+            return None
+        self.people[user] = replace(known, suspended=reason, suspended_until_ms=until_ms)
+        return self.people[user]
+
+    async def lift_suspension(self, user: UserId) -> User | None:
+        await self._begin("lift_suspension")
+        known = self.people.get(user)
+        if known is None or known.suspended_until_ms is None:
+            return None
+        self.people[user] = replace(known, suspended=None, suspended_until_ms=None)
+        return self.people[user]
+
+    async def suspended_users(self, now_ms: int, *, limit: int = 1000) -> tuple[User, ...]:
+        await self._begin("suspended_users")
+        return tuple(
+            each for each in self.people.values() if (each.suspended_until_ms or 0) > now_ms
+        )
+
     async def touch_keys(self, used: dict[KeyId, int]) -> None:
         await self._begin("touch_keys")
         self.touched.append(dict(used))

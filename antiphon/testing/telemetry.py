@@ -79,6 +79,24 @@ class NullTelemetry:
     def store_refused(self, reason: str) -> None:
         pass
 
+    def texts_judged(self, stage: str, outcome: str) -> None:
+        pass
+
+    def judging_took(self, stage: str, seconds: float) -> None:
+        pass
+
+    def rule_matched(self, rule: str, action: str, *, shadow: bool) -> None:
+        pass
+
+    def rule_not_run(self, failure: str, on_failure: str) -> None:
+        pass
+
+    def judge_restarted(self) -> None:
+        pass
+
+    def policy_events_dropped(self, events: int) -> None:
+        pass
+
 
 class RecordingTelemetry:
     """Keeps every report in order, as (name, arguments)."""
@@ -160,3 +178,21 @@ class RecordingTelemetry:
 
     def store_refused(self, reason: str) -> None:
         self.reports.append(("store_refused", reason))
+
+    def texts_judged(self, stage: str, outcome: str) -> None:
+        self.reports.append(("texts_judged", stage, outcome))
+
+    def judging_took(self, stage: str, seconds: float) -> None:
+        self.reports.append(("judging_took", stage, seconds))
+
+    def rule_matched(self, rule: str, action: str, *, shadow: bool) -> None:
+        self.reports.append(("rule_matched", rule, action, shadow))
+
+    def rule_not_run(self, failure: str, on_failure: str) -> None:
+        self.reports.append(("rule_not_run", failure, on_failure))
+
+    def judge_restarted(self) -> None:
+        self.reports.append(("judge_restarted",))
+
+    def policy_events_dropped(self, events: int) -> None:
+        self.reports.append(("policy_events_dropped", events))

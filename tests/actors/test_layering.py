@@ -8,9 +8,9 @@ from pathlib import Path
 import antiphon.actors
 
 ROOMS = Path(antiphon.actors.__file__).parent
-LAYERS = ("sessions", "scheduling", "engines")
+LAYERS = ("sessions", "moderation's client", "moderation", "judges", "scheduling", "engines")
 """Rooms whose actors ask, from the top down."""
-ASKED = {"scheduler": "scheduling", "driver": "engines"}
+ASKED = {"scheduler": "scheduling", "driver": "engines", "desk": "moderation", "worker": "judges"}
 """The room of what is asked, by the name under which it is known to the asker."""
 
 
@@ -21,6 +21,8 @@ def asks(folder: Path) -> Iterator[tuple[str, str, str]]:
             match node:
                 case ast.Call(func=ast.Attribute(attr="ask", value=value)):
                     room = file.relative_to(folder).parts[0]
+                    if file.name == "client.py":  # it runs in the tasks of whoever uses it
+                        room = f"{room}'s client"
                     yield room, name_of(value), f"{file.relative_to(folder)}:{node.lineno}"
 
 

@@ -65,3 +65,11 @@ def test_an_aborted_stream_frees_its_slot(said: dict[str, Any], server: ServerPr
     server.log.wait_for(
         "lease_cancelled", within_s=10, matching=lambda line: line["cause"] == "disconnect"
     )
+
+
+def test_moderations_are_read(said: dict[str, Any]):
+    judged = said["moderations"]
+
+    assert judged["id"].startswith("modr-")
+    assert (judged["results"], judged["categories"], judged["types"]) == (2, 13, ["text"])
+    assert isinstance(judged["flagged"], bool)

@@ -14,10 +14,14 @@ from antiphon.testing.trt import STAND_IN, encode
 
 def talk(library: Library, conversation: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:
     llm = library.llm("a model", **{"max_seq_len": 64, **options})
-    try:
-        return asyncio.run(conversation(llm))
-    finally:
-        llm.shutdown()
+
+    async def whole() -> Any:
+        try:
+            return await conversation(llm)
+        finally:
+            llm.shutdown()  # while the loop lives, to which its thread delivers
+
+    return asyncio.run(whole())
 
 
 def test_an_argument_that_the_real_one_does_not_know_is_refused(library: Library):

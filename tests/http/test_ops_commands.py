@@ -12,6 +12,7 @@ from antiphon.errors import (
     AlreadyPresent,
     CommandRefused,
     NoActor,
+    RulesError,
     SettingsError,
     SpecError,
     StartFailed,
@@ -321,6 +322,17 @@ async def test_a_reload_says_of_each_changed_key_what_it_needs(site):
     ]
     [line] = [line for line in logs if line["event"] == "operator_command"]
     assert (line["command"], line["path"], line["outcome"]) == ("reload", None, "done")
+
+
+async def test_a_reload_says_which_line_of_the_policys_rules_is_wrong(site):
+    site.settings.error = RulesError("rules.toml", 7, "rules[0].id", "is there twice")
+    async with site.serving() as server:
+        answer = await post(server, "reload", content=b"")
+
+    assert answer.status_code == 409
+    error = answer.json()["error"]
+    assert error["code"] == "rules_refused"
+    assert error["message"].startswith("rules.toml:7: rules[0].id: is there twice")
 
 
 async def test_a_reload_of_wrong_settings_is_refused_with_the_key(site):

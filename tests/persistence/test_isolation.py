@@ -38,7 +38,9 @@ NOT_A_USERS = {
         "bills",
     ),
     # An operator's:
-    *("set_plan", "suspend_user", "suspend_key"),
+    *("set_plan", "suspend_user", "suspend_key", "suspend_until", "lift_suspension"),
+    "suspended_users",
+    *("add_policy_events", "policy_events"),
 }
 """Methods that nobody calls on behalf of a user."""
 OWN_ACCOUNT = {"user", "set_training", "erase_user", "usage", "usage_sums", "export_user"}

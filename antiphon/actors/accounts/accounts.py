@@ -15,7 +15,7 @@ from antiphon.actors.accounts.flights import Flights
 from antiphon.actors.accounts.keys import hash_secret, is_secret
 from antiphon.actors.metering.plans import Plans
 from antiphon.errors import KeySuspended, StoreError, Unauthenticated
-from antiphon.ids import LOCAL_TENANT, LOCAL_USER, KeyId
+from antiphon.ids import LOCAL_TENANT, LOCAL_USER, KeyId, UserId
 from antiphon.records import ApiKey, Principal, Scope, User
 from antiphon.storage import Store, StoreAccess
 from antiphon.supervision.context import ChildContext
@@ -84,7 +84,7 @@ class Accounts:
             raise Unauthenticated(_BAD_KEY)
         key, user = found
         self._used[key.id] = now_ms
-        if (reason := user.suspended or key.suspended) is not None:
+        if (reason := user.suspension(now_ms) or key.suspended) is not None:
             raise KeySuspended(reason)
         return Principal(
             user=user.id,
@@ -98,6 +98,11 @@ class Accounts:
         """Whether it was a key a moment ago, as far as that is known without a look."""
         known = self._found.get(hash_secret(secret)) if is_secret(secret) else None
         return known is not None and _is_good(known.value[0], self._now_ms())
+
+    def forget(self, user: UserId) -> None:
+        """Look again at this user's keys: something about them was changed here."""
+        for digest in self._found.where(lambda found: found[1].id == user):
+            self._found.forget(digest)
 
     async def run(self, context: ChildContext) -> None:
         """A child's start function: see that the local user exists, then keep the times of use."""

@@ -2,6 +2,7 @@
 Trio's clock."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -40,6 +41,10 @@ class Cache(Generic[V]):
         self._entries.move_to_end(key)
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
+
+    def where(self, holds: Callable[[V], bool]) -> tuple[str, ...]:
+        """The keys of the values of which that is so: it looks at all of them."""
+        return tuple(key for key, entry in self._entries.items() if holds(entry.value))
 
     def forget(self, key: str) -> None:
         self._entries.pop(key, None)

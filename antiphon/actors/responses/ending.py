@@ -8,6 +8,7 @@ from antiphon.narration import ResponseEvent
 from antiphon.records import (
     EventBatch,
     FinalState,
+    JsonObject,
     Response,
     ResponseError,
     TokenUsage,
@@ -61,8 +62,12 @@ def final_state(
         error=ended.error,
         incomplete_reason=ended.incomplete_reason,
         model=ended.model,
-        # As accepted, every response is of the default tier.
-        request=None if ended.request.get("service_tier", DEFAULT) == DEFAULT else ended.request,
+        request=ended.request if _has_changed(ended.request) else None,
         trace=trace,
         events=events,
     )
+
+
+def _has_changed(request: JsonObject) -> bool:
+    """As accepted, every response is of the default tier, and nothing was judged."""
+    return request.get("service_tier", DEFAULT) != DEFAULT or "judged" in request

@@ -19,7 +19,7 @@ from antiphon.actors.responses.script import Script
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
 from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.ids import NodeId
-from antiphon.messages import messages_of
+from antiphon.messages import shown as shown_to_models
 from antiphon.narration import Ended, ResponseEvent
 from antiphon.ports import Chat, NewAnswer, TurnStream
 from antiphon.records import (
@@ -72,7 +72,7 @@ class Run:
         self._new = new
         self._log = events
         self._tools = tools
-        self._script = Script(new.response)
+        self._script = Script(new.response, shows_judged=new.turn.scoring is not None)
         self._began = trio.current_time()
         self._first_text_s: float | None = None
         self._cause: CancelCause | None = None
@@ -169,9 +169,13 @@ class Run:
         if self._new.response.background:
             self._log.append(self._script.queue())
         try:
-            messages = (*turn.messages, *messages_of((*context, *self._new.input)))
+            shown = shown_to_models((*context, *self._new.input))
+            self._script.show((*(None for _ in turn.messages), *(item for item, _ in shown)))
             known = replace(
-                turn, messages=messages, response=self._new.response.id, stored=self._new.stored
+                turn,
+                messages=(*turn.messages, *(message for _, message in shown)),
+                response=self._new.response.id,
+                stored=self._new.stored,
             )
             stream = await self._tools.chat.open_turn(known)
         except AntiphonError as error:

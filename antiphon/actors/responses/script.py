@@ -4,21 +4,24 @@ Turn events in, response events out; and the same events in again rebuild it, wh
 response whose server died gets its true end. Knows no store and no clock.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
+from antiphon.actors.responses.spoken import Message, PartStage
 from antiphon.events import (
     ChoiceEnded,
     Delta,
     FinishReason,
-    TokenLogprob,
+    Refused,
     TurnEnded,
     TurnEvent,
     TurnFailed,
     TurnPlaced,
 )
 from antiphon.ids import ItemId, new_item_id
+from antiphon.judged import judged_json
+from antiphon.messages import WITHHELD
 from antiphon.narration import (
     Ended,
     ItemClosed,
@@ -27,6 +30,9 @@ from antiphon.narration import (
     PartClosed,
     PartOpened,
     Queued,
+    RefusalAdded,
+    RefusalClosed,
+    RefusalOpened,
     ResponseEvent,
     Started,
     TextAdded,
@@ -40,6 +46,7 @@ from antiphon.records import (
     ResponseStatus,
     TokenUsage,
 )
+from antiphon.verdicts import Judged
 
 _INCOMPLETE = {
     FinishReason.LENGTH: "max_output_tokens",
@@ -47,24 +54,22 @@ _INCOMPLETE = {
 }
 
 
-@dataclass(slots=True)
-class _Message:
-    item: ItemId
-    pieces: list[str] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    text_closed: bool = False
-    part_closed: bool = False
-    closed: bool = False
-    finish: FinishReason | None = None
-
-
 class Script:
     """One response, from its first event to its last. Every event it returns is part of it."""
 
-    def __init__(self, response: Response, *, new_item: Callable[[], ItemId] = new_item_id) -> None:
+    def __init__(
+        self,
+        response: Response,
+        *,
+        shows_judged: bool = False,
+        new_item: Callable[[], ItemId] = new_item_id,
+    ) -> None:
+        """`shows_judged` says that its client asked to see what its texts were judged to be."""
         self._response = response
+        self._shows_judged = shows_judged
         self._new_item = new_item
-        self._messages: dict[int, _Message] = {}
+        self._shown: Sequence[ItemId | None] = ()
+        self._messages: dict[int, Message] = {}
         self._opened = self._started = self._ended = False
         self._usage = TokenUsage()
 
@@ -91,6 +96,10 @@ class Script:
         """The response with the model and the tier that it has by now."""
         return self._response
 
+    def show(self, items: Sequence[ItemId | None]) -> None:
+        """Which item each of the turn's messages is; None for one that is none."""
+        self._shown = items
+
     def queue(self) -> tuple[ResponseEvent, ...]:
         """It is accepted, and waits."""
         if self._opened:
@@ -109,10 +118,18 @@ class Script:
                 return ()
             case Delta(choice=choice, text=text, logprobs=logprobs):
                 added = TextAdded(index=choice, text=text, logprobs=logprobs)
-                return (*self._open_item(choice), *self._play(added))
+                return (*self._open_text(choice), *self._play(added))
+            case Refused(choice=choice, text=text, messages=places):
+                return (*self._open_item(choice), *self._refuse(choice, text, places))
             case ChoiceEnded(choice=choice, finish_reason=reason):
-                return (*self._open_item(choice), *self._close_item(choice, reason))
-            case TurnEnded(usage=usage) | TurnFailed(usage=usage):
+                # A message without any part would be none.
+                opened = () if self._is_refused(choice) else self._open_text(choice)
+                return (*opened, *self._close_item(choice, reason))
+            case TurnEnded(usage=usage, judged=judged):
+                self._usage = TokenUsage(input=usage.prompt_tokens, output=usage.completion_tokens)
+                self._keep(judged)
+                return ()
+            case TurnFailed(usage=usage):
                 self._usage = TokenUsage(input=usage.prompt_tokens, output=usage.completion_tokens)
                 return ()
             case _:
@@ -159,12 +176,41 @@ class Script:
             self._item(self._messages[index], created_ms) for index in sorted(self._messages)
         )
 
+    def _keep(self, judged: Judged | None) -> None:
+        """Where its client asked for it, or must learn why there is no more of it."""
+        if judged is None:
+            return
+        is_response = self._response.kind is ResponseKind.RESPONSE
+        if self._shows_judged or (is_response and any(m.refusal for m in self._messages.values())):
+            request = self._response.request | {"judged": judged_json(judged)}
+            self._response = replace(self._response, request=request)
+
     def _open_item(self, index: int) -> tuple[ResponseEvent, ...]:
         started = () if self._started else self._start()
         if index in self._messages:
             return started
-        opened = self._play(ItemOpened(index=index, item=self._new_item()), PartOpened(index=index))
-        return (*started, *opened)
+        return (*started, *self._play(ItemOpened(index=index, item=self._new_item())))
+
+    def _open_text(self, index: int) -> tuple[ResponseEvent, ...]:
+        opened = self._open_item(index)
+        if self._messages[index].text is not PartStage.ABSENT:
+            return opened
+        return (*opened, *self._play(PartOpened(index=index)))
+
+    def _is_refused(self, index: int) -> bool:
+        message = self._messages.get(index)
+        return message is not None and message.refused is not PartStage.ABSENT
+
+    def _refuse(self, index: int, text: str, places: Sequence[int]) -> tuple[ResponseEvent, ...]:
+        items = (self._shown[place] for place in places if place < len(self._shown))
+        withheld = tuple(item for item in items if item is not None)
+        return self._play(
+            *self._messages[index].closing_text(index),
+            RefusalOpened(index=index),
+            RefusalAdded(index=index, text=text, withheld=withheld),
+            RefusalClosed(index=index),
+            PartClosed(index=index),
+        )
 
     def _start(self) -> tuple[ResponseEvent, ...]:
         if self._opened:
@@ -172,14 +218,13 @@ class Script:
         return self._play(Opened(status=ResponseStatus.IN_PROGRESS), Started())
 
     def _close_item(self, index: int, finish: FinishReason | None) -> tuple[ResponseEvent, ...]:
+        """As it stands: also of one that a crash has left between two events."""
         message = self._messages[index]
-        events: list[ResponseEvent] = []
-        if not message.text_closed:
-            events.append(TextClosed(index=index))
-        if not message.part_closed:
-            events.append(PartClosed(index=index))
-        events.append(ItemClosed(index=index, finish=finish))
-        return self._play(*events)
+        return self._play(
+            *message.closing_text(index),
+            *message.closing_refusal(index),
+            ItemClosed(index=index, finish=finish),
+        )
 
     def _play(self, *events: ResponseEvent) -> tuple[ResponseEvent, ...]:
         for event in events:
@@ -195,19 +240,18 @@ class Script:
             case Started():
                 self._started = True
             case ItemOpened(index=index, item=item):
-                self._messages[index] = _Message(item)
-            case PartOpened():
-                pass
-            case TextAdded(index=index, text=text, logprobs=logprobs):
-                self._messages[index].pieces.append(text)
-                self._messages[index].logprobs.extend(logprobs)
-            case TextClosed(index=index):
-                self._messages[index].text_closed = True
-            case PartClosed(index=index):
-                self._messages[index].part_closed = True
-            case ItemClosed(index=index, finish=finish):
-                self._messages[index].closed = True
-                self._messages[index].finish = finish
+                self._messages[index] = Message(item)
+            case (
+                PartOpened()
+                | TextAdded()
+                | TextClosed()
+                | PartClosed()
+                | RefusalOpened()
+                | RefusalAdded()
+                | RefusalClosed()
+                | ItemClosed()
+            ):
+                self._messages[event.index].apply(event)
             case Ended():
                 self._ended = True
             case _:
@@ -219,15 +263,11 @@ class Script:
         reasons = [_INCOMPLETE.get(m.finish) for m in self._messages.values() if m.finish]
         return next((reason for reason in reasons if reason), None)
 
-    def _item(self, message: _Message, created_ms: int) -> Item:
+    def _item(self, message: Message, created_ms: int) -> Item:
         complete = message.finish is FinishReason.STOP
-        part: dict[str, Any] = {
-            "type": "output_text",
-            "text": "".join(message.pieces),
-            "annotations": [],
-            "logprobs": [_logprob(logprob) for logprob in message.logprobs],
-        }
-        body: dict[str, Any] = {"type": "message", "role": "assistant", "content": [part]}
+        body: dict[str, Any] = {"type": "message", "role": "assistant", "content": message.parts()}
+        if message.withheld:
+            body[WITHHELD] = list(message.withheld)
         if self._response.kind is ResponseKind.CHAT:
             body["finish_reason"] = message.finish
         return Item(
@@ -245,23 +285,22 @@ def told(response: Response) -> tuple[ResponseEvent, ...]:
     is gone."""
     events: list[ResponseEvent] = [Opened(status=ResponseStatus.IN_PROGRESS), Started()]
     for index, item in enumerate(response.output):
-        events += [ItemOpened(index=index, item=item.id), PartOpened(index=index)]
-        text = "".join(str(part.get("text", "")) for part in item.body.get("content", []))
-        if text:
-            events.append(TextAdded(index=index, text=text))
+        events.append(ItemOpened(index=index, item=item.id))
+        for part in item.body.get("content", []):
+            events += _told_part(index, part)
         finish = FinishReason.STOP if item.status == "completed" else None
-        events += [
-            TextClosed(index=index),
-            PartClosed(index=index),
-            ItemClosed(index=index, finish=finish),
-        ]
+        events.append(ItemClosed(index=index, finish=finish))
     return (*events, Ended(status=response.status))
 
 
-def _logprob(logprob: TokenLogprob) -> dict[str, Any]:
-    return {
-        "token": logprob.text,
-        "logprob": logprob.logprob,
-        "bytes": list(logprob.data),
-        "top_logprobs": [],
-    }
+def _told_part(index: int, part: dict[str, Any]) -> tuple[ResponseEvent, ...]:
+    if part.get("type") == "refusal":
+        return (
+            RefusalOpened(index=index),
+            RefusalAdded(index=index, text=str(part.get("refusal", ""))),
+            RefusalClosed(index=index),
+            PartClosed(index=index),
+        )
+    text = str(part.get("text", ""))
+    said = (TextAdded(index=index, text=text),) if text else ()
+    return (PartOpened(index=index), *said, TextClosed(index=index), PartClosed(index=index))

@@ -16,12 +16,14 @@ from antiphon.actors.monitor import Down
 from antiphon.actors.ref import Ref
 from antiphon.actors.routing.router import Router
 from antiphon.actors.sessions.charges import Charges, Tab
+from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage, SessionTools
-from antiphon.errors import ActorCrashed, Draining
+from antiphon.errors import ActorCrashed, ActorError, Draining, SupervisionError
 from antiphon.events import CancelCause, Capabilities, Message, Turn, TurnFailed, Usage
 from antiphon.ids import ActorPath, ModelName
-from antiphon.ports import ModelCard, SamplingDefaults, Telemetry
+from antiphon.moderating import AllPass, Moderation
+from antiphon.ports import AbuseSignals, ModelCard, SamplingDefaults, Telemetry
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
 from antiphon.supervision.supervisor import Supervisor
 
@@ -40,11 +42,22 @@ class Directory:
         shards: Sequence[tuple[str, Supervisor]],
         telemetry: Telemetry,
         charges: Charges | None = None,
+        *,
+        moderation: Moderation | None = None,
+        abuse: AbuseSignals | None = None,
     ) -> None:
+        """Without `moderation` there is no policy, and everything passes."""
         self._router = router
         self._shards = tuple(shards)
         self._charges = charges or Charges()
-        self._tools = SessionTools(router=router, charges=self._charges, telemetry=telemetry)
+        self._moderation = moderation
+        self._tools = SessionTools(
+            router=router,
+            charges=self._charges,
+            telemetry=telemetry,
+            abuse=abuse,
+            turns=lambda: self.open_turns,
+        )
         self._numbers = itertools.count(1)
         self._open: dict[ActorPath, Ref[SessionMessage]] = {}
         self._draining = False
@@ -86,16 +99,22 @@ class Directory:
             ref.tell_system(CancelTurn(cause=cause, at=trio.current_time()))
 
         outlet, tab = Outlet(cancel), Tab()
-        shard.start_child_nowait(
-            actor_child(
-                name,
-                lambda: Session(turn, meant, outlet, tab, self._tools),
-                address,
-                restart=Restart.TEMPORARY,
-                shutdown=Grace(_STOP_S),
-                backoff=NO_BACKOFF,
+        judge = AllPass() if self._moderation is None else self._moderation.judge_for(turn)
+        judging = Judging(judge, self._moderation, turn.scoring)
+        try:
+            shard.start_child_nowait(
+                actor_child(
+                    name,
+                    lambda: Session(turn, meant, outlet, tab, judging, self._tools),
+                    address,
+                    restart=Restart.TEMPORARY,
+                    shutdown=Grace(_STOP_S),
+                    backoff=NO_BACKOFF,
+                )
             )
-        )
+        except (SupervisionError, ActorError):
+            judge.close()
+            raise
 
         def down(news: Down) -> None:
             del self._open[ref.path]
@@ -105,6 +124,7 @@ class Directory:
             crash = ActorCrashed(news.path, news.incarnation)
             outlet.put(TurnFailed(error=crash, usage=tab.used() or _NOTHING))
             self._charges.close(tab)
+            judge.close()
 
         self._open[ref.path] = ref
         ref.monitor(down)

@@ -16,6 +16,7 @@ REASONS = {
     CancelCause.REQUESTED: "it was cancelled",
     CancelCause.DEADLINE: "the answer took too long",
     CancelCause.SHUTDOWN: "the server is shutting down",
+    CancelCause.POLICY: "the policy ended it",
     CancelCause.OWNER_LOST: "the request's handler ended",
     CancelCause.FAILED: "another choice of it failed",
 }

@@ -14,6 +14,7 @@ from antiphon.events import (
     CancelCause,
     ChoiceEnded,
     Delta,
+    Refused,
     TurnEnded,
     TurnEvent,
     TurnFailed,
@@ -28,7 +29,7 @@ class Outlet:
         self._on_cancel = on_cancel
         self._placed: TurnPlaced | None = None
         self._deltas: dict[int, Delta] = {}
-        self._ends: deque[ChoiceEnded | TurnEnded | TurnFailed] = deque()
+        self._ends: deque[Refused | ChoiceEnded | TurnEnded | TurnFailed] = deque()
         self._wake = trio.Event()
         self._ended = False
         self._cancelled = False
@@ -43,7 +44,7 @@ class Outlet:
             case Delta():
                 waiting = self._deltas.get(event.choice)
                 self._deltas[event.choice] = event if waiting is None else _merged(waiting, event)
-            case ChoiceEnded():
+            case Refused() | ChoiceEnded():
                 self._ends.append(event)
             case TurnEnded() | TurnFailed():
                 self._ends.append(event)

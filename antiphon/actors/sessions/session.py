@@ -5,7 +5,8 @@ whoever ends it: the model, the reader, the engine's death, or the server's stop
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
@@ -13,7 +14,8 @@ import trio
 
 from antiphon import faults
 from antiphon.actors.actor import ActorContext
-from antiphon.actors.breaker import Permit, Refused
+from antiphon.actors.breaker import Permit
+from antiphon.actors.breaker import Refused as NotAdmitted
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
 from antiphon.actors.monitor import Monitor
 from antiphon.actors.reply import Reply
@@ -23,8 +25,10 @@ from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.actors.sessions.endings import REASONS, rejection
 from antiphon.actors.sessions.generations import generations_of
+from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.placing import Placement, Placing
+from antiphon.actors.sessions.policing import Policing
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import (
     ActorCrashed,
@@ -41,17 +45,15 @@ from antiphon.errors import (
 from antiphon.events import (
     CancelCause,
     ChoiceEnded,
-    Delta,
     FinishReason,
     SlotText,
     Turn,
     TurnEnded,
-    TurnFailed,
     TurnPlaced,
 )
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
-from antiphon.ports import Telemetry
+from antiphon.ports import AbuseSignals, Telemetry
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +93,9 @@ class SessionTools:
     router: Router
     charges: Charges
     telemetry: Telemetry
+    abuse: AbuseSignals | None = None
+    turns: Callable[[], int] = lambda: 1
+    """How many are open."""
 
 
 class Session:
@@ -98,7 +103,13 @@ class Session:
     outlives it closes its `tab`."""
 
     def __init__(
-        self, turn: Turn, meant: Pool, outlet: Outlet, tab: Tab, tools: SessionTools
+        self,
+        turn: Turn,
+        meant: Pool,
+        outlet: Outlet,
+        tab: Tab,
+        judging: Judging,
+        tools: SessionTools,
     ) -> None:
         self._turn = turn
         self._outlet = outlet
@@ -106,10 +117,14 @@ class Session:
         self._router = tools.router
         self._charges = tools.charges
         self._telemetry = tools.telemetry
+        self._policing = Policing(turn, judging, tools.abuse, tools.turns)
+        self._outgoing = self._policing.outgoing
         self._placing = Placing(turn, tools.router, tools.charges, tab)
         self._pool = meant
         """Until it is placed; then where it was."""
         self._placement: Placement | None = None
+        self._is_announced = False
+        self._wakes_at = math.inf
         self._transcript = Transcript(0, {})
         tab.used = lambda: self._transcript.told
         self._began = trio.current_time()
@@ -126,6 +141,8 @@ class Session:
 
     def start(self, me: ActorContext[SessionMessage]) -> None:
         self._me = me
+        if self._policing.is_watched:
+            me.start_soon(self._judge_input)
         me.start_soon(self._submit)
 
     def handle(self, message: SessionMessage) -> None:
@@ -164,6 +181,8 @@ class Session:
     async def _submit(self) -> None:
         """Find a pool that queues the turn; beside the message loop, since it may take long and the
         turn may be cancelled meanwhile."""
+        if self._policing.transforms_input:
+            await self._policing.judged_input.wait()
         try:
             while not self._transcript.ended:
                 placement = await self._placing.place()
@@ -193,7 +212,7 @@ class Session:
         self._placement = placement
         self._queued_at = min(self._queued_at, trio.current_time())
         match pool.breaker.admit():
-            case Refused(retry_after_s=seconds):
+            case NotAdmitted(retry_after_s=seconds):
                 raise EngineUnavailable(retry_after_s=max(seconds, _SHORTEST_RETRY_S))
             case Permit() as permit:
                 try:
@@ -236,28 +255,78 @@ class Session:
         placement, self._placement = self._placement, None
         if placement is not None:
             self._router.placed(self._turn, placement.decision)
-            self._outlet.put(placement.told)
+            self._tell_place(placement.told)
+
+    def _tell_place(self, placed: TurnPlaced) -> None:
+        self._is_announced = True
+        self._outlet.put(replace(placed, policy=self._policing.version))
 
     def _withdraw(self, cause: CancelCause, at: float) -> None:
-        unfinished = self._transcript.unfinished
-        if unfinished:
-            withdraw = Withdraw(cause=cause, at=at, tokens_seen=unfinished)
+        self._give_back(self._transcript.unfinished, cause, at)
+
+    def _give_back(self, requests: dict[EngineRequest, int], cause: CancelCause, at: float) -> None:
+        if requests:
+            withdraw = Withdraw(cause=cause, at=at, tokens_seen=requests)
             self._pool.scheduler.tell_system(withdraw)
+
+    async def _judge_input(self) -> None:
+        """Beside placing and prefill, so that a verdict costs no time that they don't."""
+        decided = await self._policing.judge_input()
+        if self._transcript.ended:
+            return
+        if decided.blocked_by is not None:
+            self._drop()
+        elif self._policing.transforms_input:
+            self._turn = replace(self._turn, messages=decided.messages)
+            self._placing = Placing(self._turn, self._router, self._charges, self._tab)
+        self._policing.decided(decided)
+        self._let_out()
+
+    def _drop(self) -> None:
+        """Nobody is to see what this turn brings, wherever its generations are by now."""
+        if self._asked is not None:
+            self._asked.close()
+        cut = self._transcript.cut(range(self._turn.choices))
+        self._give_back(cut, CancelCause.POLICY, trio.current_time())
+        if not self._is_announced:
+            placed, self._placement = self._placement, None
+            self._tell_place(placed.told if placed else TurnPlaced(model=self._pool.card.name))
+
+    async def _scan(self, choice: int, text: str) -> None:
+        await self._policing.scan(choice, text)
+        if not self._transcript.ended:
+            self._let_out()
+
+    async def _wake(self, at: float) -> None:
+        """What waits for a scan is scanned then, also when no token comes any more."""
+        await trio.sleep_until(at)
+        if self._wakes_at == at:
+            self._wakes_at = math.inf
+        if not self._transcript.ended:
+            self._let_out()
+
+    def _let_out(self) -> None:
+        """Whatever may leave by now; what was blocked gives its slot back first."""
+        if cut := self._transcript.cut(self._outgoing.cut()):
+            self._give_back(cut, CancelCause.POLICY, trio.current_time())
+        for event in self._outgoing.leaving():
+            if isinstance(event, ChoiceEnded):
+                self._finish_reason = event.finish_reason
+            self._outlet.put(event)
+        for choice, text in self._outgoing.due(trio.current_time()):
+            self._me.start_soon(self._scan, choice, text)
+        if (due_at := self._outgoing.due_at) < self._wakes_at:
+            self._wakes_at = due_at
+            self._me.start_soon(self._wake, due_at)
+        if self._outgoing.is_over and not self._transcript.ended:
+            self._end(self._transcript.end(self._policing.judged))
 
     def _on_text(self, news: SlotText) -> None:
         self._announce()
         self._measure(news)
         for event in self._transcript.on_text(news):
-            match event:
-                case ChoiceEnded():
-                    self._finish_reason = event.finish_reason
-                    self._outlet.put(event)
-                case TurnEnded():
-                    self._end(event)
-                case Delta() | TurnFailed() | TurnPlaced():
-                    self._outlet.put(event)
-                case _:
-                    assert_never(event)
+            self._outgoing.take(event)
+        self._let_out()
 
     def _on_lost(self, lost: GenerationLost) -> None:
         if self._transcript.ended or lost.request not in self._transcript.unfinished:
@@ -270,6 +339,7 @@ class Session:
             # It never reached an engine, so nothing can be done twice.
             self._resubmitted = True
             self._transcript = Transcript(0, {})
+            self._outgoing.reset()
             self._me.start_soon(self._resubmit)
             return
         self._fail(lost.error)

@@ -1,9 +1,10 @@
 """The pure core of a session: which choices of a turn run, what they have said, how the turn ends.
 
-Knows no mailbox and no client: engine news in, turn events out.
+Knows no mailbox and no client: engine news in, what was generated out. What of that may leave, and
+when all of it has, is `outgoing`'s.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from antiphon.errors import AntiphonError
@@ -14,25 +15,28 @@ from antiphon.events import (
     FinishReason,
     SlotText,
     TurnEnded,
-    TurnEvent,
     TurnFailed,
     Usage,
 )
 from antiphon.ids import EngineRequest
+from antiphon.verdicts import Judged
+
+_NOTHING = Usage(prompt_tokens=0, completion_tokens=0)
 
 
 class Transcript:
-    """One turn. It ends exactly once: with TurnEnded when every choice has, or with TurnFailed."""
+    """One turn. It ends exactly once: with TurnEnded when its reader has the end of every choice,
+    or with TurnFailed."""
 
     def __init__(self, prompt_tokens: int, choices: Mapping[EngineRequest, int]) -> None:
         self._prompt_tokens = prompt_tokens
         self._choices = dict(choices)
         self._open = set(choices)
         self._tokens = dict.fromkeys(choices, 0)
-        self._ended = False
+        self._ended = self._was_cut = False
 
-    def on_text(self, news: SlotText) -> Iterator[TurnEvent]:
-        """What a step's news means to the reader; news of an ended choice mean nothing."""
+    def on_text(self, news: SlotText) -> Iterator[Delta | ChoiceEnded]:
+        """What a step's news means; news of an ended choice mean nothing."""
         if self._ended or news.request not in self._open:
             return
         choice = self._choices[news.request]
@@ -45,11 +49,11 @@ class Transcript:
             return
         match news.end:
             case EndReason.STOP:
-                yield from self._end(news.request, FinishReason.STOP)
+                yield self._finish(news.request, FinishReason.STOP)
             case EndReason.LENGTH:
-                yield from self._end(news.request, FinishReason.LENGTH)
+                yield self._finish(news.request, FinishReason.LENGTH)
             case EndReason.CONTENT_FILTER:
-                yield from self._end(news.request, FinishReason.CONTENT_FILTER)
+                yield self._finish(news.request, FinishReason.CONTENT_FILTER)
             case EndReason.CAPACITY | EndReason.FAILED | EndReason.CANCELLED | EndReason.PAUSED:
                 # The reason, if the engine gave one, comes with the slot's release; and a pause is
                 # no end.
@@ -57,14 +61,31 @@ class Transcript:
             case _:
                 assert_never(news.end)
 
-    def fail(self, error: AntiphonError) -> Iterator[TurnEvent]:
+    def cut(self, choices: Iterable[int]) -> dict[EngineRequest, int]:
+        """Nobody wants what these still generate: those of them that run, with their tokens."""
+        wanted = set(choices)
+        cut = {
+            request: tokens
+            for request, tokens in self.unfinished.items()
+            if self._choices[request] in wanted
+        }
+        self._open -= cut.keys()
+        self._was_cut = self._was_cut or bool(cut)
+        return cut
+
+    def end(self, judged: Judged | None = None) -> TurnEnded:
+        """Every choice's end has left. What was blocked before it brought anything is free."""
+        assert not self._ended, "a turn ends once"
+        self._ended = True
+        usage = self.told or (_NOTHING if self._was_cut else self.usage)
+        return TurnEnded(usage=usage, judged=judged)
+
+    def fail(self, error: AntiphonError) -> Iterator[TurnFailed]:
         """End the turn without success, whatever its choices had reached; once."""
         if self._ended:
             return
         self._ended = True
-        yield TurnFailed(
-            error=error, usage=self.told or Usage(prompt_tokens=0, completion_tokens=0)
-        )
+        yield TurnFailed(error=error, usage=self.told or _NOTHING)
 
     @property
     def ended(self) -> bool:
@@ -91,9 +112,6 @@ class Transcript:
         """Generations that still hold or want a slot, with the tokens seen of each."""
         return {request: self._tokens[request] for request in self._open}
 
-    def _end(self, request: EngineRequest, reason: FinishReason) -> Iterator[TurnEvent]:
+    def _finish(self, request: EngineRequest, reason: FinishReason) -> ChoiceEnded:
         self._open.discard(request)
-        yield ChoiceEnded(choice=self._choices[request], finish_reason=reason)
-        if not self._open:
-            self._ended = True
-            yield TurnEnded(usage=self.usage)
+        return ChoiceEnded(choice=self._choices[request], finish_reason=reason)

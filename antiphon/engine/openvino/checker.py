@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import openvino_genai
 
-from antiphon.engine.lifeline import die_with_parent
 from antiphon.engine.openvino.sampling import NATIVE_ERRORS, plain_reason, prompt_tensor
 from antiphon.engine.openvino.toy import toy_model
+from antiphon.processes.lifeline import die_with_parent
 
 _TOKENIZER_FILES = (
     "openvino_tokenizer.xml",

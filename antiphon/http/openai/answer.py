@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
+from msgspec import UNSET
 
 from antiphon.events import (
     ChoiceEnded,
     Delta,
     FinishReason,
+    Refused,
     TokenLogprob,
     TurnEnded,
     TurnEvent,
@@ -16,20 +18,23 @@ from antiphon.events import (
     TurnPlaced,
     Usage,
 )
+from antiphon.http.openai.moderations.wire import chat_moderation
 from antiphon.http.openai.wire import (
     ChatCompletionBody,
     ChoiceBody,
-    MessageBody,
     logprobs_of,
+    message_of_texts,
     usage_of,
 )
 from antiphon.ids import ModelName, ResponseId
+from antiphon.verdicts import Judged
 
 
 @dataclass(slots=True)
 class _Choice:
     pieces: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    refusal: str | None = None
     finish_reason: FinishReason = FinishReason.STOP
 
 
@@ -38,6 +43,7 @@ class AnswerCollector:
 
     def __init__(self, choices: int) -> None:
         self._choices = [_Choice() for _ in range(choices)]
+        self._judged: Judged | None = None
 
     def add(self, event: TurnEvent) -> Usage | None:
         """Take an event; the usage when it was the last. Raises the error of a failed turn."""
@@ -45,9 +51,12 @@ class AnswerCollector:
             case Delta(choice=choice, text=text, logprobs=logprobs):
                 self._choices[choice].pieces.append(text)
                 self._choices[choice].logprobs.extend(logprobs)
+            case Refused(choice=choice, text=text):
+                self._choices[choice].refusal = text
             case ChoiceEnded(choice=choice, finish_reason=reason):
                 self._choices[choice].finish_reason = reason
-            case TurnEnded(usage=usage):
+            case TurnEnded(usage=usage, judged=judged):
+                self._judged = judged
                 return usage
             case TurnFailed(error=error):
                 raise error
@@ -67,6 +76,7 @@ class AnswerCollector:
         fingerprint: str,
         tier: str,
         with_logprobs: bool,
+        with_moderation: bool = False,
     ) -> bytes:
         """The body, once the turn has ended."""
         return msgspec.json.encode(
@@ -77,7 +87,7 @@ class AnswerCollector:
                 choices=[
                     ChoiceBody(
                         index=index,
-                        message=MessageBody(role="assistant", content="".join(choice.pieces)),
+                        message=message_of_texts("".join(choice.pieces), choice.refusal),
                         logprobs=logprobs_of(choice.logprobs) if with_logprobs else None,
                         finish_reason=choice.finish_reason,
                     )
@@ -86,5 +96,8 @@ class AnswerCollector:
                 usage=usage_of(usage),
                 service_tier=tier,
                 system_fingerprint=fingerprint,
+                moderation=chat_moderation(self._judged)
+                if with_moderation and self._judged is not None
+                else UNSET,
             )
         )

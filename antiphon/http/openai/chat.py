@@ -19,8 +19,10 @@ from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed,
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange, current_exchange
+from antiphon.http.languages import languages_of
 from antiphon.http.openai.answer import AnswerCollector
 from antiphon.http.openai.body import read_json_body, wall_ms
+from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
 from antiphon.http.openai.placed import placed_headers
@@ -39,6 +41,7 @@ from antiphon.http.openai.turns import (
 from antiphon.http.openai.wire import ChatCompletionBody
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, new_response_id
+from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses, Telemetry, TurnStream
 from antiphon.settings import GenerationSettings, HttpSettings
 
@@ -59,6 +62,8 @@ class ChatRoutes:
     telemetry: Telemetry
     responses: Responses | None = None
     """Keeps what is to be stored; without it nothing can be."""
+    moderation: Moderation | None = None
+    """Scores what clients want scored; without it nothing can be."""
 
     def register(self, app: Quart) -> None:
         create = Operation(
@@ -84,6 +89,7 @@ class ChatRoutes:
         model = ModelName(parsed.body.model)
         if all(card.name != model for card in self.chat.models(principal.plan)):
             raise ModelNotFound(model)
+        scoring = scoring_of(parsed.body.moderation, self.moderation)
         defaults = self.chat.sampling_defaults(model)
         capabilities = self.chat.capabilities(model)
         if needs_schema_check(parsed.body):
@@ -95,7 +101,13 @@ class ChatRoutes:
             created_ms=wall_ms(),
             fingerprint=fingerprint(model, capabilities),
         )
-        turn = replace(turn, response=heading.response)
+        turn = replace(
+            turn,
+            response=heading.response,
+            scoring=scoring,
+            languages=languages_of(request.headers.get("Accept-Language")),
+            address=exchange.address or None,
+        )
         stream: TurnStream
         if parsed.body.store and self.responses is not None:
             heading, stream = await self._keep(self.responses, parsed, turn, heading, body)
@@ -151,6 +163,7 @@ class ChatRoutes:
             fingerprint=heading.fingerprint,
             tier="default" if placed is None else placed.tier,
             with_logprobs=bool(parsed.body.logprobs),
+            with_moderation=parsed.body.moderation is not None,
         )
         headers = placed_headers(placed)
         return TrioResponse(content, headers=headers, content_type="application/json")
@@ -202,6 +215,7 @@ class ChatRoutes:
             fingerprint=heading.fingerprint,
             choices=parsed.body.n or 1,
             include_usage=parsed.include_usage,
+            with_moderation=parsed.body.moderation is not None,
         )
         if placed is not None:
             self._place(encoder, heading, placed)

@@ -4,6 +4,8 @@ from antiphon.events import TurnPlaced
 from antiphon.http.limits import rate_limit_headers
 
 MOVED_HEADER = "x-antiphon-model-moved"
+POLICY_HEADER = "x-antiphon-policy"
+"""The version of the rules that judge it."""
 
 
 def placed_headers(placed: TurnPlaced | None) -> dict[str, str]:
@@ -13,4 +15,6 @@ def placed_headers(placed: TurnPlaced | None) -> dict[str, str]:
     headers = rate_limit_headers(placed.limits)
     if placed.moved is not None:
         headers[MOVED_HEADER] = placed.moved
+    if placed.policy is not None:
+        headers[POLICY_HEADER] = placed.policy
     return headers

@@ -26,7 +26,6 @@ _PARAMETERS: dict[str, _Harmless] = {
     "audio": _one_of(),
     "prediction": _one_of(),
     "web_search_options": _one_of(),
-    "moderation": _one_of(),
     "logit_bias": _is_empty,
     "priority": _one_of(),
     "cache_salt": _one_of(),

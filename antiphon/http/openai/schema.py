@@ -10,6 +10,25 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An object of the request; a field it doesn't know is an error, never ignored."""
 
 
+class ModerationConfig(Strict, frozen=True):
+    mode: Literal["score", "block"]
+
+
+class ModerationPolicy(Strict, frozen=True):
+    """Without a mode there are scores alone."""
+
+    input: ModerationConfig | None = None
+    output: ModerationConfig | None = None
+
+
+class ModerationOptions(Strict, frozen=True):
+    """The answer has the scores of its input and output; with the mode `block`, what is flagged is
+    blocked."""
+
+    model: str
+    policy: ModerationPolicy | None = None
+
+
 class TextPart(Strict, frozen=True, tag_field="type", tag="text"):
     text: str
 
@@ -152,7 +171,7 @@ class ChatCompletionRequest(Strict, frozen=True):
     audio: Any = None
     prediction: Any = None
     web_search_options: Any = None
-    moderation: Any = None
+    moderation: ModerationOptions | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
     store: bool | None = None

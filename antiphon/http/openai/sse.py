@@ -1,9 +1,9 @@
 """The chunks of a streamed chat completion: a pure state machine from turn events to bytes.
 
 The rules that SDKs depend on: the role once for each choice and in choice order, no chunk for empty
-text, an empty delta with the finish reason last, usage with `choices: []` only when asked for, an
-error as a payload with a top-level `error`, and always `[DONE]`. Never an `id:`, `retry:` or
-`event:` line. One call gives at most one write.
+text, an empty delta with the finish reason last, moderation and usage with `choices: []` only when
+asked for, an error as a payload with a top-level `error`, and always `[DONE]`. Never an `id:`,
+`retry:` or `event:` line. One call gives at most one write.
 """
 
 from typing import assert_never
@@ -14,6 +14,7 @@ from antiphon.errors import AntiphonError
 from antiphon.events import (
     ChoiceEnded,
     Delta,
+    Refused,
     TokenLogprob,
     TurnEnded,
     TurnEvent,
@@ -22,8 +23,10 @@ from antiphon.events import (
     Usage,
 )
 from antiphon.http.errors import describe_error, error_body
+from antiphon.http.openai.moderations.wire import chat_moderation
 from antiphon.http.openai.wire import logprobs_of, usage_of
 from antiphon.ids import ModelName, ResponseId
+from antiphon.verdicts import Judged
 
 HEARTBEAT = b": keep-alive\n\n"
 STREAM_HEADERS = {
@@ -50,6 +53,7 @@ class ChunkEncoder:
         fingerprint: str,
         choices: int,
         include_usage: bool,
+        with_moderation: bool = False,
     ) -> None:
         self._response = response
         self._created = created
@@ -59,6 +63,8 @@ class ChunkEncoder:
         self._finish_end = b'"}]' + tail
         self._choices = choices
         self._include_usage = include_usage
+        self._with_moderation = with_moderation
+        self._tail = tail
         self._opened = 0
         """Choices below this have sent their role."""
         self._head = b""
@@ -92,6 +98,8 @@ class ChunkEncoder:
                 if choice < self._opened and not logprobs:
                     return self._starts[choice] + _encode(text) + self._text_end
                 return self._open_before(choice) + self._content(choice, text, logprobs)
+            case Refused(choice=choice, text=text):
+                return self._refusal(choice, text)
             case ChoiceEnded(choice=choice, finish_reason=reason):
                 opening = self._open_before(choice + 1)
                 return opening + (
@@ -100,8 +108,9 @@ class ChunkEncoder:
                     + reason.encode("ascii")
                     + self._finish_end
                 )
-            case TurnEnded(usage=usage):
-                return (self._usage(usage) if self._include_usage else b"") + _DONE
+            case TurnEnded(usage=usage, judged=judged):
+                last = self._usage(usage) if self._include_usage else b""
+                return self._moderation(judged) + last + _DONE
             case TurnFailed(error=error):
                 return self.encode_failure(error)
             case TurnPlaced():
@@ -137,6 +146,21 @@ class ChunkEncoder:
             )
             self._opened += 1
         return chunks
+
+    def _refusal(self, choice: int, text: str) -> bytes:
+        opening = self._open_before(choice)
+        role = b""
+        if choice >= self._opened:
+            role = b'"role":"assistant",'
+            self._opened = choice + 1
+        start = self._head + b'{"index":%d,"delta":{' % choice + role + b'"refusal":'
+        return opening + start + _encode(text) + self._text_end
+
+    def _moderation(self, judged: Judged | None) -> bytes:
+        """A chunk of its own, as the one with the usage."""
+        if judged is None or not self._with_moderation:
+            return b""
+        return self._head + b'],"moderation":' + _encode(chat_moderation(judged)) + self._tail
 
     def _usage(self, usage: Usage) -> bytes:
         return self._head + b'],"usage":' + _encode(usage_of(usage)) + b"}\n\n"

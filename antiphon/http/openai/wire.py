@@ -2,8 +2,10 @@
 there, null where it has no value."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from antiphon.events import FinishReason, TokenLogprob, Usage
+from antiphon.http.openai.moderations.wire import ChatModeration
 from antiphon.ids import ModelName, ResponseId
 
 
@@ -27,8 +29,9 @@ class UsageBody(msgspec.Struct):
 
 class MessageBody(msgspec.Struct):
     role: str
-    content: str
-    refusal: None = None
+    content: str | None
+    refusal: str | None = None
+    """What the reader is told where the policy ended it, whatever came before as `content`."""
 
 
 class ChoiceBody(msgspec.Struct):
@@ -47,6 +50,8 @@ class ChatCompletionBody(msgspec.Struct, kw_only=True):
     usage: UsageBody
     service_tier: str = "default"
     system_fingerprint: str
+    moderation: ChatModeration | UnsetType = UNSET
+    """Where the request asked for it."""
 
 
 class ModelBody(msgspec.Struct, kw_only=True):
@@ -82,3 +87,9 @@ def logprobs_of(entries: tuple[TokenLogprob, ...] | list[TokenLogprob]) -> Logpr
             for entry in entries
         ]
     )
+
+
+def message_of_texts(text: str, refusal: str | None) -> MessageBody:
+    """An assistant's. One that is nothing but a refusal has no content."""
+    content = None if refusal is not None and not text else text
+    return MessageBody(role="assistant", content=content, refusal=refusal)

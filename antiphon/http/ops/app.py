@@ -14,12 +14,15 @@ from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import __version__
+from antiphon.actors.abuse.abuse import Abuse
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.routing.router import Routing
 from antiphon.errors import NoActor
 from antiphon.http.boundary import BoundedApp
+from antiphon.http.ops.abuse import AbuseRoutes
 from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
 from antiphon.http.ops.page import render_page
+from antiphon.http.ops.policy import PolicyRoutes, PolicySource
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ids import ActorPath
 from antiphon.ports import ReplicaStatistics, Telemetry
@@ -178,11 +181,17 @@ def make_ops_app(
     registry: CollectorRegistry,
     telemetry: Telemetry,
     commands: OpsCommands,
+    abuse: Abuse | None = None,
+    policy: PolicySource | None = None,
 ) -> QuartTrio:
     """The application behind the operations listener."""
     app = BoundedApp(__name__, settings, telemetry, is_openai=False)
     _OpsRoutes(sources=sources, registry=registry).register(app)
     CommandRoutes(commands=commands, tree=sources.tree).register(app)
+    if abuse is not None:
+        AbuseRoutes(abuse=abuse, commands=commands).register(app)
+    if policy is not None:
+        PolicyRoutes(policy=policy, commands=commands).register(app)
     return app
 
 

@@ -22,13 +22,15 @@ from antiphon.errors import (
     AntiphonError,
     CommandRefused,
     NoActor,
+    RulesError,
     SettingsError,
     SpecError,
     StartFailed,
     WouldDeadlock,
 )
-from antiphon.http.errors import ErrorReply, error_body
+from antiphon.http.errors import ErrorReply
 from antiphon.http.exchange import current_exchange
+from antiphon.http.ops.answers import ops_error, ops_json, ops_reply
 from antiphon.ids import ActorPath
 from antiphon.live_settings import Change
 from antiphon.supervision.tree import Node, node_at
@@ -64,6 +66,21 @@ class OpsCommands:
     settings: Reloadable
     token: Callable[[], str | None] = field(repr=False)
     deadline_s: float
+
+    def refusal(self, authorization: str) -> ErrorReply | None:
+        """Why whoever sends this header may give no command."""
+        token = self.token()
+        if token is None:
+            message = (
+                "Operator commands are off. Set ops_token (ANTIPHON_OPS_TOKEN) to a secret of at "
+                "least 16 characters, and send it as a bearer token."
+            )
+            return ops_reply(403, message, "commands_disabled")
+        scheme, _, given = authorization.partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode(), token.encode())
+        if scheme.lower() == "bearer" and is_right:
+            return None
+        return ops_reply(401, "Send the operator token as a bearer token.", "invalid_token")
 
 
 class _Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,9 +125,9 @@ class CommandRoutes:
 
     async def reload(self) -> TrioResponse:
         """Read the settings again; says of each changed key whether it counts now."""
-        refused = self._unauthorized(request.headers.get("authorization", ""))
+        refused = self.commands.refusal(request.headers.get("authorization", ""))
         if refused is not None:
-            return _error(refused)
+            return ops_error(refused)
         changes: tuple[Change, ...] = ()
 
         async def carry_out() -> None:
@@ -122,20 +139,22 @@ class CommandRoutes:
 
         reply, duration_s = await self._logged("reload", None, carry_out, overdue)
         if reply is not None:
-            return _error(reply)
+            return ops_error(reply)
         done = _Reloaded(command="reload", duration_s=duration_s, changes=changes)
-        return _json(msgspec.json.encode(done), status=200)
+        return ops_json(msgspec.json.encode(done), status=200)
 
     async def _serve(
         self, command: str, carry_out: Callable[[ActorPath], Awaitable[None]]
     ) -> TrioResponse:
-        refused = self._unauthorized(request.headers.get("authorization", ""))
+        refused = self.commands.refusal(request.headers.get("authorization", ""))
         if refused is not None:
-            return _error(refused)
+            return ops_error(refused)
         try:
             path = msgspec.json.decode(await request.get_data(), type=_Target).path
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            return _error(_reply(400, f"The body must be {{'path': …}}: {error}", "invalid_body"))
+            return ops_error(
+                ops_reply(400, f"The body must be {{'path': …}}: {error}", "invalid_body")
+            )
 
         def overdue() -> str:
             node = node_at(self.tree(), path)
@@ -147,10 +166,10 @@ class CommandRoutes:
 
         reply, duration_s = await self._logged(command, path, partial(carry_out, path), overdue)
         if reply is not None:
-            return _error(reply)
+            return ops_error(reply)
         child = node_at(self.tree(), path)
         done = _Done(command=command, path=path, duration_s=duration_s, child=child)
-        return _json(msgspec.json.encode(done), status=200)
+        return ops_json(msgspec.json.encode(done), status=200)
 
     async def _logged(
         self,
@@ -170,7 +189,7 @@ class CommandRoutes:
                 except AntiphonError as error:
                     reply = _described(error)
             if patience.cancelled_caught:
-                reply = _reply(504, overdue(), "timed_out")
+                reply = ops_reply(504, overdue(), "timed_out")
             outcome = "done" if reply is None else reply.code or "failed"
         finally:
             duration_s = round(trio.current_time() - began, 3)
@@ -184,65 +203,34 @@ class CommandRoutes:
             )
         return reply, duration_s
 
-    def _unauthorized(self, authorization: str) -> ErrorReply | None:
-        token = self.commands.token()
-        if token is None:
-            message = (
-                "Operator commands are off. Set ops_token (ANTIPHON_OPS_TOKEN) to a secret of at "
-                "least 16 characters, and send it as a bearer token."
-            )
-            return _reply(403, message, "commands_disabled")
-        scheme, _, given = authorization.partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode(), token.encode())
-        if scheme.lower() == "bearer" and is_right:
-            return None
-        return _reply(401, "Send the operator token as a bearer token.", "invalid_token")
-
 
 def command_error(error: AntiphonError) -> TrioResponse:
     """The answer to whoever named a child for which that can't be done."""
-    return _error(_described(error))
+    return ops_error(_described(error))
 
 
 def _described(error: AntiphonError) -> ErrorReply:
     message = str(error)
     match error:
         case NoActor():
-            return _reply(404, message, "no_such_child")
+            return ops_reply(404, message, "no_such_child")
         case SettingsError():
-            return _reply(409, f"{message}; nothing has changed", "reload_refused")
+            return ops_reply(409, f"{message}; nothing has changed", "reload_refused")
+        case RulesError():
+            return ops_reply(409, f"{message}; the rules in force stay", "rules_refused")
         case AlreadyPresent():
-            return _reply(409, f"{message}: it is not down, or on its way down", "already_present")
+            return ops_reply(
+                409, f"{message}: it is not down, or on its way down", "already_present"
+            )
         case CommandRefused():
-            return _reply(409, message, "refused")
+            return ops_reply(409, message, "refused")
         case SpecError():
-            return _reply(409, message, "not_restartable")
+            return ops_reply(409, message, "not_restartable")
         case WouldDeadlock():
-            return _reply(409, message, "would_deadlock")
+            return ops_reply(409, message, "would_deadlock")
         case ActorStopped():
-            return _reply(503, message, "supervisor_stopped")
+            return ops_reply(503, message, "supervisor_stopped")
         case StartFailed():
-            return _reply(503, message, "start_failed")
+            return ops_reply(503, message, "start_failed")
         case _:
             raise error
-
-
-def _reply(status: int, message: str, code: str) -> ErrorReply:
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return ErrorReply(status=status, message=message, type=kind, code=code)
-
-
-def _error(reply: ErrorReply) -> TrioResponse:
-    response = _json(error_body(reply), status=reply.status)
-    if reply.status == 401:
-        response.headers["www-authenticate"] = 'Bearer realm="antiphon operations"'
-    return response
-
-
-def _json(body: bytes, *, status: int) -> TrioResponse:
-    return TrioResponse(
-        body,
-        status=status,
-        headers={"cache-control": "no-store"},
-        content_type="application/json",
-    )

@@ -13,11 +13,15 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from antiphon.actors.abuse.abuse import AbuseStatistics
 from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.moderation.status import PolicyView
 from antiphon.actors.scheduling.prediction import Rates
 from antiphon.actors.scheduling.tickets import Room
 from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
+from antiphon.http.ops.abuse_metrics import AbuseCollector
+from antiphon.http.ops.policy_metrics import PolicyCollector, PolicyMetrics
 from antiphon.http.ops.replicas import ReplicaCollector
 from antiphon.ids import ModelName
 from antiphon.ports import ReplicaStatistics
@@ -201,6 +205,13 @@ class PrometheusTelemetry:
             ["reason"],
             registry=registry,
         )
+        policy = PolicyMetrics(registry)
+        self.texts_judged = policy.texts_judged
+        self.judging_took = policy.judging_took
+        self.rule_matched = policy.rule_matched
+        self.rule_not_run = policy.rule_not_run
+        self.judge_restarted = policy.judge_restarted
+        self.policy_events_dropped = policy.policy_events_dropped
         for cause in CancelCause:
             self._cancelled.labels(cause.value)  # so that a rate exists before the first one
 
@@ -316,6 +327,14 @@ class PrometheusTelemetry:
 
     def braked(self, reason: str) -> None:
         self._braked.labels(reason).inc()
+
+    def watch_policy(self, read: Callable[[], PolicyView]) -> None:
+        """Show the rules in force and the judges as they are when somebody looks."""
+        self._registry.register(PolicyCollector(read))
+
+    def watch_abuse(self, read: Callable[[], AbuseStatistics]) -> None:
+        """Show what the abuse detection counts and does when somebody looks."""
+        self._registry.register(AbuseCollector(read))
 
     def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
         self._store_units.labels(kind, outcome).inc()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
-_MANY = 12
+_MANY = 16
 """A supervisor with more children than this shows how many, not each: sessions come and go."""
 
 

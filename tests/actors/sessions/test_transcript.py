@@ -35,7 +35,7 @@ def test_a_step_that_held_all_its_text_back_says_nothing_and_counts_its_tokens()
     assert transcript.begun
 
 
-def test_the_turn_ends_when_its_last_choice_has():
+def test_choices_end_as_they_are_generated_and_the_turn_when_it_is_told():
     transcript = Transcript(5, {ONE: 0, TWO: 1})
 
     first = list(transcript.on_text(news(ONE, "a", 2, EndReason.STOP)))
@@ -45,10 +45,9 @@ def test_the_turn_ends_when_its_last_choice_has():
         Delta(choice=0, text="a"),
         ChoiceEnded(choice=0, finish_reason=FinishReason.STOP),
     ]
-    assert second == [
-        ChoiceEnded(choice=1, finish_reason=FinishReason.LENGTH),
-        TurnEnded(usage=Usage(prompt_tokens=5, completion_tokens=6)),
-    ]
+    assert second == [ChoiceEnded(choice=1, finish_reason=FinishReason.LENGTH)]
+    assert not transcript.ended
+    assert transcript.end() == TurnEnded(usage=Usage(prompt_tokens=5, completion_tokens=6))
     assert transcript.ended
 
 
@@ -86,3 +85,21 @@ def test_an_engine_end_without_success_waits_for_its_reason():
 
     assert list(transcript.on_text(news(ONE, "", 1, EndReason.CAPACITY))) == []
     assert not transcript.ended
+
+
+def test_what_is_cut_is_what_still_runs_and_nothing_of_it_is_heard_again():
+    transcript = Transcript(5, {ONE: 0, TWO: 1})
+    list(transcript.on_text(news(ONE, "a", 2)))
+    list(transcript.on_text(news(TWO, "b", 1, EndReason.STOP)))
+
+    assert transcript.cut([0, 1]) == {ONE: 2}
+    assert transcript.cut([0]) == {}
+    assert list(transcript.on_text(news(ONE, "c", 3))) == []
+    assert transcript.end().usage == Usage(prompt_tokens=5, completion_tokens=3)
+
+
+def test_what_was_cut_before_it_brought_anything_is_free():
+    transcript = Transcript(5, {ONE: 0})
+    transcript.cut([0])
+
+    assert transcript.end().usage == Usage(prompt_tokens=0, completion_tokens=0)

@@ -15,7 +15,8 @@ WRITES = {
     ),
     *("orphans", "update_response_metadata", "delete_response", "set_feedback"),
     *("add_file", "delete_file", "expire"),
-    *("set_plan", "suspend_user", "suspend_key"),
+    *("set_plan", "suspend_user", "suspend_key", "suspend_until", "lift_suspension"),
+    "add_policy_events",
     *("reserve", "settle", "release", "uncount", "renew_reservations", "lapse_reservations"),
 }
 

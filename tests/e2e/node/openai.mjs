@@ -74,3 +74,10 @@ for await (const chunk of aborted) {
   if (chunk.choices[0]?.delta.content) break;
 }
 say('aborted', aborted.controller.signal.aborted);
+
+const judged = await client.moderations.create({ input: ['I want to kill them.', 'Good morning!'] });
+say('moderations', {
+  id: judged.id, model: judged.model, results: judged.results.length, flagged: judged.results[0].flagged,
+  categories: Object.keys(judged.results[0].categories).length,
+  types: judged.results[0].category_applied_input_types.violence,
+});

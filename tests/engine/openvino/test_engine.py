@@ -14,9 +14,8 @@ import pytest
 import trio
 from tokenizers import Tokenizer
 
-from antiphon.engine.config import HostConfig
-from antiphon.engine.process import HostLink, start_host
-from antiphon.engine.stderr import forward_lines
+from antiphon.engine.config import HostConfig, encode_config
+from antiphon.engine.process import CONTRACT, HostLink
 from antiphon.engine.wire import frame_decoder
 from antiphon.events import (
     Abort,
@@ -31,6 +30,8 @@ from antiphon.events import (
     TokenLogprob,
 )
 from antiphon.ids import EngineRequest, SlotIndex
+from antiphon.processes.link import ProcessLink, start_process
+from antiphon.processes.stderr import forward_lines
 
 pytestmark = pytest.mark.engine
 
@@ -170,9 +171,13 @@ def _host(model_dir: Path) -> Iterator[SharedHost]:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            process, stderr = start_host("antiphon.engine.host", config(model_dir), theirs, {})
+            process, stderr = start_process(
+                "antiphon.engine.host", encode_config(config(model_dir)), theirs, {}
+            )
         with process, stderr:
-            forward = threading.Thread(target=forward_lines, args=(stderr, process.pid))
+            forward = threading.Thread(
+                target=forward_lines, args=(stderr, process.pid, "host", "host_stderr")
+            )
             forward.start()
             try:
                 ours.settimeout(PATIENCE_S)
@@ -190,7 +195,7 @@ def _host(model_dir: Path) -> Iterator[SharedHost]:
 @pytest.fixture(name="bench")
 async def _bench(host: SharedHost) -> AsyncIterator[Bench]:
     with trio.fail_after(PATIENCE_S):
-        link = HostLink(host.process, io.BytesIO(), host.connection.dup())
+        link = ProcessLink(CONTRACT, host.process, io.BytesIO(), host.connection.dup())
         bench = Bench(link, host.tokenizer, host.capabilities, host.requests)
         yield bench
         await bench.finished(*bench.told)

@@ -10,6 +10,7 @@ from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import ScriptedChat
 from antiphon.testing.http import Served, serving
+from antiphon.testing.judging import ScriptedModeration
 from antiphon.testing.responses import ResponseShelf, ScriptedResponses
 from antiphon.testing.stateful import StatefulApi, stateful_api
 from antiphon.testing.telemetry import RecordingTelemetry
@@ -41,13 +42,18 @@ def telemetry() -> RecordingTelemetry:
 
 
 @pytest.fixture
+def moderation() -> ScriptedModeration:
+    return ScriptedModeration()
+
+
+@pytest.fixture
 def http_settings() -> HttpSettings:
     return HttpSettings()
 
 
 @pytest.fixture
 async def server(
-    chat, responses, shelf, accounts, telemetry, http_settings
+    chat, responses, shelf, accounts, telemetry, moderation, http_settings
 ) -> AsyncIterator[Served]:
     app = make_api_app(
         chat,
@@ -57,6 +63,7 @@ async def server(
         accounts=accounts,
         responses=responses,
         store=shelf,
+        moderation=moderation,
     )
     async with serving(app, http_settings) as served:
         yield served

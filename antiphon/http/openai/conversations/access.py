@@ -8,6 +8,7 @@ from antiphon.errors import RecordNotFound
 from antiphon.http.openai.body import checked_id
 from antiphon.http.openai.conversations.items import file_references
 from antiphon.ids import ConversationId, FileId, ItemId, UserId, new_item_id
+from antiphon.messages import WITHHELD
 from antiphon.records import Conversation, File, Item, Page
 from antiphon.storage import Store, StoreAccess
 
@@ -55,17 +56,29 @@ async def copied_items(
     if last is not None:  # before anything is copied
         await find_item(store, user, conversation, last, "after_item")
     copies: list[Item] = []
+    renamed: dict[str, str] = {}
     after: ItemId | None = None
     while page := await items_after(store, user, conversation, after):
         for item in page:
             prefix = item.id.partition("_")[0]
             copies.append(replace(item, id=new_item_id(f"{prefix}_")))
+            renamed[item.id] = copies[-1].id
             if item.id == last:
-                return copies
+                return _still_withheld(copies, renamed)
         after = page[-1].id
     if last is not None:
         raise RecordNotFound("item", last, "after_item")
-    return copies
+    return _still_withheld(copies, renamed)
+
+
+def _still_withheld(copies: list[Item], renamed: dict[str, str]) -> list[Item]:
+    """A refusal names what it was for: in the copy, the copy of that."""
+    return [
+        replace(item, body=item.body | {WITHHELD: [renamed[id] for id in ids if id in renamed]})
+        if (ids := item.body.get(WITHHELD))
+        else item
+        for item in copies
+    ]
 
 
 async def check_files(store: StoreAccess, user: UserId, items: Sequence[Item]) -> None:

@@ -2,7 +2,7 @@
 stream, or at once while the work goes on in the background."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -15,7 +15,9 @@ from antiphon.errors import ModelNotFound, RequestError
 from antiphon.events import CancelCause
 from antiphon.fault_plan import Site
 from antiphon.http.exchange import current_exchange
+from antiphon.http.languages import languages_of
 from antiphon.http.openai.body import json_response, read_json_body, wall_ms
+from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.responses.answers import instructions_of, make_answer
 from antiphon.http.openai.responses.errors import told_about
@@ -36,6 +38,7 @@ from antiphon.http.openai.turns import client_facts
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, UserId
 from antiphon.messages import messages_of
+from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses, Telemetry
 from antiphon.records import Item
 from antiphon.settings import HttpSettings
@@ -57,6 +60,8 @@ class CreateRoutes:
     chat: Chat
     http: Callable[[], HttpSettings]
     telemetry: Telemetry
+    moderation: Moderation | None = None
+    """Scores what clients want scored; without it nothing can be."""
     now_ms: Callable[[], int] = wall_ms
 
     async def create(self) -> TrioResponse:
@@ -71,6 +76,7 @@ class CreateRoutes:
         sending = read_sending(request.headers, user, parsed.digest, is_stored=body.is_stored)
         model = self._known(body.model)
         defaults = self.chat.sampling_defaults(model)
+        scoring = scoring_of(body.moderation, self.moderation)
         await _check_format(body)
         new = make_answer(
             parsed,
@@ -83,6 +89,13 @@ class CreateRoutes:
             now_ms=now_ms,
             principal=principal,
         )
+        turn = replace(
+            new.turn,
+            scoring=scoring,
+            languages=languages_of(request.headers.get("Accept-Language")),
+            address=exchange.address or None,
+        )
+        new = replace(new, turn=turn)
         try:
             watcher = await self.responses.create(new)
         except RequestError as error:

@@ -17,7 +17,6 @@ _PARAMETERS = (
     "background_options",
     "context_management",
     "image",
-    "moderation",
     "prompt",
 )
 """Refused whole."""

@@ -25,6 +25,9 @@ from antiphon.narration import (
     PartClosed,
     PartOpened,
     Queued,
+    RefusalAdded,
+    RefusalClosed,
+    RefusalOpened,
     ResponseEvent,
     Started,
     TextAdded,
@@ -50,6 +53,20 @@ class _Message:
     second."""
     pieces: list[str] = field(default_factory=list)
     logprobs: list[JsonObject] = field(default_factory=list)
+    has_text: bool = False
+    refusal: str | None = None
+
+    @property
+    def part(self) -> int:
+        """The number of the part that was opened last."""
+        return 1 if self.has_text and self.refusal is not None else 0
+
+    def parts(self) -> list[JsonObject]:
+        """The text first; a message has at least one part."""
+        refused = [] if self.refusal is None else [_refusal(self.refusal)]
+        if refused and not self.has_text:
+            return refused
+        return [_part("".join(self.pieces), self.logprobs), *refused]
 
 
 class EventRenderer:
@@ -84,13 +101,27 @@ class EventRenderer:
         if isinstance(event, TextAdded):
             self._take(event)
             return self._text(event, number) if is_shown else b""
-        if isinstance(event, ItemOpened):
-            self._messages[event.index] = _Message(event.item, _delta_head(event))
+        self._note(event)
         if not is_shown:
             return b""
         name, fields = self._fields(event, response)
         data = _encode({"type": name, **fields, "sequence_number": number})
         return b"event: " + name.encode("ascii") + b"\ndata: " + data + b"\n\n"
+
+    def _note(self, event: ResponseEvent) -> None:
+        """What later events have to say again."""
+        match event:
+            case ItemOpened(index=index, item=item):
+                self._messages[index] = _Message(item, _delta_head(event))
+            case PartOpened(index=index):
+                self._messages[index].has_text = True
+            case RefusalOpened(index=index):
+                self._messages[index].refusal = ""
+            case RefusalAdded(index=index, text=text):
+                message = self._messages[index]
+                message.refusal = (message.refusal or "") + text
+            case _:
+                pass
 
     def _take(self, event: TextAdded) -> None:
         message = self._messages[event.index]
@@ -125,15 +156,23 @@ class EventRenderer:
             case TextAdded():
                 raise AssertionError("text has a way of its own")
             case TextClosed(index=index):
-                text, logprobs = self._whole(index)
-                whole = {"text": text, "logprobs": logprobs}
+                message = self._messages[index]
+                whole = {"text": "".join(message.pieces), "logprobs": message.logprobs}
                 return "response.output_text.done", self._place(index) | whole
+            case RefusalOpened(index=index):
+                part = {"part": _refusal("")}
+                return "response.content_part.added", self._place(index) | part
+            case RefusalAdded(index=index, text=delta):
+                return "response.refusal.delta", self._place(index) | {"delta": delta}
+            case RefusalClosed(index=index):
+                said = {"refusal": self._messages[index].refusal or ""}
+                return "response.refusal.done", self._place(index) | said
             case PartClosed(index=index):
-                part = _part(*self._whole(index))
-                return "response.content_part.done", self._place(index) | {"part": part}
+                part = {"part": self._messages[index].parts()[-1]}
+                return "response.content_part.done", self._place(index) | part
             case ItemClosed(index=index, finish=finish):
                 is_complete = finish is FinishReason.STOP
-                content = [_part(*self._whole(index))]
+                content = self._messages[index].parts()
                 item = self._item(index, "completed" if is_complete else "incomplete", content)
                 return "response.output_item.done", {"output_index": index, "item": item}
             case Ended(status=status):
@@ -152,6 +191,7 @@ class EventRenderer:
             incomplete_reason=None,
             usage=None,
             output=(),
+            request={name: each for name, each in response.request.items() if name != "judged"},
         )
         return {"response": response_body(before, with_logprobs=False)}
 
@@ -159,12 +199,8 @@ class EventRenderer:
         return {
             "item_id": self._messages[index].id,
             "output_index": index,
-            "content_index": 0,
+            "content_index": self._messages[index].part,
         }
-
-    def _whole(self, index: int) -> tuple[str, list[JsonObject]]:
-        message = self._messages[index]
-        return "".join(message.pieces), message.logprobs
 
     def _item(self, index: int, status: str, content: list[JsonObject]) -> JsonObject:
         return {
@@ -186,6 +222,10 @@ def _delta_head(event: ItemOpened) -> bytes:
 
 def _part(text: str, logprobs: list[JsonObject]) -> JsonObject:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+
+def _refusal(text: str) -> JsonObject:
+    return {"type": "refusal", "refusal": text}
 
 
 def _logprob(entry: TokenLogprob) -> JsonObject:

@@ -25,6 +25,7 @@ from antiphon.http.openai.responses.wire import (
     ResponseBody,
     ResponseList,
 )
+from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses, Telemetry
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
@@ -51,6 +52,7 @@ class ResponseRoutes:
     chat: Chat
     http: Callable[[], HttpSettings]
     telemetry: Telemetry
+    moderation: Moderation | None = None
 
     def register(self, app: Quart) -> None:
         app.url_map.converters.setdefault(_KIND, _ResponseId)
@@ -60,6 +62,7 @@ class ResponseRoutes:
             chat=self.chat,
             http=self.http,
             telemetry=self.telemetry,
+            moderation=self.moderation,
         )
         stored = StoredRoutes(
             responses=self.responses, store=self.store, http=self.http, telemetry=self.telemetry

@@ -7,6 +7,7 @@ import msgspec
 
 from antiphon.http.openai.schema import (
     JsonObjectFormat,
+    ModerationOptions,
     PromptCacheOptions,
     Strict,
     TextFormat,
@@ -186,7 +187,7 @@ class CreateResponse(InputFields, frozen=True, kw_only=True):
     background_options: Any = None
     context_management: list[Any] | None = None
     image: Any = None
-    moderation: Any = None
+    moderation: ModerationOptions | None = None
     prompt: Any = None
 
     @property

@@ -12,6 +12,8 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
+from antiphon.http.openai.moderations.wire import ResponseModeration, response_moderation
+from antiphon.judged import judged_of
 from antiphon.records import (
     Item,
     JsonObject,
@@ -100,6 +102,8 @@ class ResponseBody(Echo, kw_only=True):
     metadata: dict[str, str]
     output: list[dict[str, Any]]
     usage: UsageBody
+    moderation: ResponseModeration | UnsetType = UNSET
+    """Where the request asked for it, or the policy ended the response."""
 
 
 class DeletedBody(msgspec.Struct, kw_only=True):
@@ -128,11 +132,12 @@ ItemList = ListBody[dict[str, Any]]
 
 def response_body(response: Response, *, with_logprobs: bool) -> ResponseBody:
     """The response as it is."""
+    judged = response.request.get("judged")
     is_done = response.status is ResponseStatus.COMPLETED
     ended_ms = response.completed_ms if is_done else None
     reason = response.incomplete_reason
-    return msgspec.convert(
-        response.request
+    body = msgspec.convert(
+        {name: value for name, value in response.request.items() if name != "judged"}
         | {
             "id": response.id,
             "created_at": response.created_ms // 1000,
@@ -150,6 +155,9 @@ def response_body(response: Response, *, with_logprobs: bool) -> ResponseBody:
         },
         ResponseBody,
     )
+    if judged is not None:
+        body.moderation = response_moderation(judged_of(judged))
+    return body
 
 
 def usage_body(usage: TokenUsage) -> UsageBody:

@@ -10,6 +10,7 @@ from antiphon.events import (
     CancelCause,
     ChoiceEnded,
     Delta,
+    Refused,
     Turn,
     TurnEnded,
     TurnEvent,
@@ -21,6 +22,7 @@ from antiphon.http.openai.parse import ParsedRequest
 from antiphon.http.openai.responses.items import text_item
 from antiphon.http.openai.responses.retries import Sending
 from antiphon.ids import ModelName, ResponseId, UserId
+from antiphon.judged import judged_of
 from antiphon.narration import (
     Ended,
     ItemClosed,
@@ -29,6 +31,9 @@ from antiphon.narration import (
     PartClosed,
     PartOpened,
     Queued,
+    RefusalAdded,
+    RefusalClosed,
+    RefusalOpened,
     ResponseEvent,
     Started,
     TextAdded,
@@ -146,6 +151,8 @@ class KeptTurn:
         match event:
             case TextAdded(index=index, text=text, logprobs=logprobs):
                 self._waiting.append(Delta(choice=index, text=text, logprobs=logprobs))
+            case RefusalAdded(index=index, text=text):
+                self._waiting.append(Refused(choice=index, text=text))
             case ItemClosed(index=index, finish=finish):
                 if finish is not None:
                     self._waiting.append(ChoiceEnded(choice=index, finish_reason=finish))
@@ -153,7 +160,7 @@ class KeptTurn:
                 self._waiting.append(self._end(status))
             case Opened() | Queued() | Started() | ItemOpened() | PartOpened():
                 pass
-            case TextClosed() | PartClosed():
+            case TextClosed() | PartClosed() | RefusalOpened() | RefusalClosed():
                 pass
             case _:
                 assert_never(event)
@@ -162,6 +169,7 @@ class KeptTurn:
         counted = self._watcher.response.usage or TokenUsage()
         usage = Usage(prompt_tokens=counted.input, completion_tokens=counted.output)
         if status in {ResponseStatus.COMPLETED, ResponseStatus.INCOMPLETE}:
-            return TurnEnded(usage=usage)
+            kept = self._watcher.response.request.get("judged")
+            return TurnEnded(usage=usage, judged=None if kept is None else judged_of(kept))
         error = self._watcher.error or TurnInterrupted(f"it ended as {status}")
         return TurnFailed(error=error, usage=usage)

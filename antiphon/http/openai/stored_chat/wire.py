@@ -9,13 +9,15 @@ from msgspec import UNSET, UnsetType
 from antiphon.events import FinishReason
 from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
+from antiphon.http.openai.moderations.wire import ChatModeration, chat_moderation
 from antiphon.http.openai.wire import (
     ChoiceBody,
     LogprobsBody,
-    MessageBody,
     TokenLogprobBody,
     UsageBody,
+    message_of_texts,
 )
+from antiphon.judged import judged_of
 from antiphon.messages import message_of
 from antiphon.records import Item, Response, ResponseStatus, TokenUsage
 
@@ -39,6 +41,7 @@ class KeptCompletion(msgspec.Struct, kw_only=True):
     frequency_penalty: float
     seed: int
     status: ResponseStatus | UnsetType = UNSET
+    moderation: ChatModeration | UnsetType = UNSET
 
 
 class KeptMessage(msgspec.Struct, kw_only=True):
@@ -83,6 +86,7 @@ def completion_body(response: Response) -> KeptCompletion:
         frequency_penalty=asked["frequency_penalty"],
         seed=asked["seed"],
         status=UNSET if is_whole else response.status,
+        moderation=chat_moderation(judged_of(asked["judged"])) if "judged" in asked else UNSET,
     )
 
 
@@ -99,13 +103,19 @@ def message_body(item: Item) -> KeptMessage:
 
 
 def _choice(index: int, item: Item, *, with_logprobs: bool) -> ChoiceBody:
-    part: dict[str, Any] = item.body["content"][0]
-    logprobs = [msgspec.convert(entry, TokenLogprobBody) for entry in part["logprobs"]]
+    parts: list[dict[str, Any]] = item.body["content"]
+    texts = [part for part in parts if part["type"] == "output_text"]
+    refusals = [part["refusal"] for part in parts if part["type"] == "refusal"]
+    logprobs = [
+        msgspec.convert(entry, TokenLogprobBody) for part in texts for entry in part["logprobs"]
+    ]
     # A choice that was cut has no reason that the API knows; "stop" would call it whole.
     finish = item.body.get("finish_reason") or FinishReason.LENGTH
     return ChoiceBody(
         index=index,
-        message=MessageBody(role="assistant", content=part["text"]),
+        message=message_of_texts(
+            "".join(part["text"] for part in texts), "".join(refusals) if refusals else None
+        ),
         logprobs=LogprobsBody(content=logprobs) if with_logprobs else None,
         finish_reason=FinishReason(finish),
     )

@@ -1,5 +1,8 @@
 import pytest
 
+from antiphon.ids import LOCAL_USER, ConversationId, ItemId
+from antiphon.records import Item
+
 
 async def create(api, **body):
     answer = await api.client.post("/v1/conversations", json=body)
@@ -317,3 +320,35 @@ async def test_a_long_conversation_is_branched_whole(api):
     exported = (await api.client.get(f"/v1/conversations/{branch['id']}/export")).json()
     said = [item["content"][0]["text"] for item in exported["items"]]
     assert said == [f"n{n}" for n in range(460)]
+
+
+async def test_a_branch_withholds_from_models_what_its_original_does(api):
+    conversation = (await create(api, items=[user_says("a bomb")]))["id"]
+    url = f"/v1/conversations/{conversation}"
+    [blocked] = (await api.client.get(f"{url}/items")).json()["data"]
+    refusal = Item(
+        id=ItemId("msg_refusal"),
+        type="message",
+        role="assistant",
+        body={
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "refusal", "refusal": "No."}],
+            "withheld": [blocked["id"]],
+        },
+        created_ms=2,
+        status="incomplete",
+    )
+    added = await api.store.run(
+        lambda store: store.add_items(LOCAL_USER, ConversationId(conversation), [refusal], 2)
+    )
+    assert added
+
+    branch = (await api.client.post(f"{url}/branch", json={})).json()
+
+    listed = f"/v1/conversations/{branch['id']}/items"
+    copy, copied = (await api.client.get(listed, params={"order": "asc"})).json()["data"]
+    assert copied["content"] == [{"type": "refusal", "refusal": "No."}]
+    assert copied["withheld"] == [copy["id"]] != [blocked["id"]]
+    shown = (await api.client.get(f"{url}/export", params={"format": "markdown"})).text
+    assert "## Assistant (incomplete)\n\nNo." in shown

@@ -69,7 +69,6 @@ UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
     ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
     ({"reasoning": {"summary": "detailed"}}, "reasoning.summary"),
     ({"prompt": {"id": "p"}}, "prompt"),
-    ({"moderation": {"model": "m"}}, "moderation"),
     ({"context_management": [{"type": "compaction"}]}, "context_management"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0].type"),

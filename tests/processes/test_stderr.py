@@ -2,12 +2,12 @@ import io
 
 from structlog.testing import capture_logs
 
-from antiphon.engine.stderr import LINE_LIMIT, forward_lines
+from antiphon.processes.stderr import LINE_LIMIT, forward_lines
 
 
 def forwarded(data: bytes) -> list:
     with capture_logs() as logs:
-        forward_lines(io.BytesIO(data), 7)
+        forward_lines(io.BytesIO(data), 7, "host", "host_stderr")
     return logs
 
 

@@ -1,0 +1,1 @@
+"""Trains and measures what `antiphon.classifier` ships. Not part of the package."""
