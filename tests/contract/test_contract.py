@@ -14,12 +14,13 @@ from antiphon.verifying.report import Report
 from antiphon.verifying.run import BOOKS, verify
 from antiphon.verifying.talk import Sizes
 
-HEAVY = "upstream-antiphon"
-"""Two servers and two engines for what one server in front of another shows end to end as well."""
+HEAVY = {"upstream-antiphon", "upstream-llama-server"}
+"""Two servers and two engines for what one server in front of another shows end to end as well; and
+a slow one, for what the scripted replicas show of an upstream."""
 ENGINES = [
     pytest.param(
         name,
-        marks=[pytest.mark.engine] * (name in REAL) + [pytest.mark.heavy] * (name == HEAVY),
+        marks=[pytest.mark.engine] * (name in REAL) + [pytest.mark.heavy] * (name in HEAVY),
         id=name,
     )
     for name in SUBJECTS
