@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from antiphon.verdicts import Action, OnFailure, Stage
+from antiphon.verdicts import Action, Failure, Finding, NotRun, OnFailure, Stage
 
 
 class PatternsMatcher(
@@ -206,6 +206,37 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether its events hold the text that matched."""
     keep_blocked: bool = False
     """Whether output after the cut is kept, for operators only."""
+
+    def finding(
+        self,
+        stage: Stage,
+        *,
+        start: int = 0,
+        end: int,
+        category: str | None = None,
+        score: float | None = None,
+    ) -> Finding:
+        """That it matched there, as one that replaces nothing."""
+        return Finding(
+            rule=self.id,
+            stage=stage,
+            action=self.action,
+            start=start,
+            end=end,
+            category=category,
+            score=score,
+            shadow=self.shadow,
+        )
+
+    def not_run(self, stage: Stage, failure: Failure) -> NotRun:
+        """That it couldn't be run."""
+        return NotRun(
+            rule=self.id,
+            stage=stage,
+            failure=failure,
+            on_failure=self.on_failure,
+            shadow=self.shadow,
+        )
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from antiphon.policy.compiled import ScopedRules
 from antiphon.policy.rules import ClassifierMatcher, InjectionMatcher, Rule
-from antiphon.verdicts import CategoryScores, Failure, Finding, NotRun, Stage, Verdict
+from antiphon.verdicts import CategoryScores, Failure, Finding, Stage, Verdict
 
 PIECE = 3_000
 """Characters that a classifier is shown at once: few enough that it looks at all of them closely,
@@ -81,7 +81,9 @@ class Scanner:
                 Verdict(
                     version=scoped.version,
                     findings=tuple(sorted(found, key=lambda one: (order[one.rule], one.start))),
-                    not_run=tuple(_too_long(rule, stage) for rule, each in said if each is None),
+                    not_run=tuple(
+                        rule.not_run(stage, Failure.TOO_LONG) for rule, each in said if each is None
+                    ),
                     scores=self._shown(said),
                 )
             )
@@ -116,16 +118,7 @@ class Scanner:
             if score >= limit and scored.pieces:
                 above.append((score - limit, category, score, piece))
         return [
-            Finding(
-                rule=rule.id,
-                stage=stage,
-                action=rule.action,
-                start=piece.start,
-                end=piece.stop,
-                category=category,
-                score=score,
-                shadow=rule.shadow,
-            )
+            rule.finding(stage, start=piece.start, end=piece.stop, category=category, score=score)
             for _, category, score, piece in sorted(above, key=lambda one: one[:3])[-1:]
         ]
 
@@ -222,13 +215,3 @@ def _pieces(text: str) -> Iterator[slice]:
         if end >= len(text):
             return
         start = end - OVERLAP
-
-
-def _too_long(rule: Rule, stage: Stage) -> NotRun:
-    return NotRun(
-        rule=rule.id,
-        stage=stage,
-        failure=Failure.TOO_LONG,
-        on_failure=rule.on_failure,
-        shadow=rule.shadow,
-    )

@@ -148,14 +148,4 @@ def findings_of(rule: Rule, stage: Stage, text: str, opinion: Opinion) -> tuple[
     named: list[str | None] = [name for name in opinion.categories if not wanted or name in wanted]
     if wanted and not named:
         return ()
-    return tuple(
-        Finding(
-            rule=rule.id,
-            stage=stage,
-            action=rule.action,
-            end=len(text),
-            category=name,
-            shadow=rule.shadow,
-        )
-        for name in (named or [None])
-    )
+    return tuple(rule.finding(stage, end=len(text), category=name) for name in (named or [None]))

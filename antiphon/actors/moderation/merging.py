@@ -4,23 +4,14 @@ of them said nothing. Pure."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from antiphon.policy.rules import Rule
-from antiphon.verdicts import Action, Failure, Finding, NotRun, Stage, Verdict
+from antiphon.verdicts import Action, Failure, Finding, Stage, Verdict
 
 
 def not_run(
     version: str, rules: Iterable[Rule], stage: Stage, failure: Failure, texts: int
 ) -> tuple[Verdict, ...]:
     """Of rules that judged none of the texts."""
-    missing = tuple(
-        NotRun(
-            rule=rule.id,
-            stage=stage,
-            failure=failure,
-            on_failure=rule.on_failure,
-            shadow=rule.shadow,
-        )
-        for rule in rules
-    )
+    missing = tuple(rule.not_run(stage, failure) for rule in rules)
     return (Verdict(version=version, not_run=missing),) * texts
 
 

@@ -123,14 +123,11 @@ def findings_of(rule: Rule, stage: Stage, text: str, opinion: Opinion) -> tuple[
     """Without thresholds of its own a rule takes what is flagged there."""
     assert isinstance(rule.match, UpstreamMatcher)
     return tuple(
-        Finding(
-            rule=rule.id,
-            stage=stage,
-            action=rule.action,
+        rule.finding(
+            stage,
             end=len(text),
             category=category,
             score=opinion.category_scores.get(category or ""),
-            shadow=rule.shadow,
         )
         for category in _categories(rule.match.thresholds, opinion)
     )

@@ -114,27 +114,33 @@ class TurnJudge:
 
     async def _judged(self, stage: Stage, texts: Sequence[str]) -> tuple[Verdict, ...]:
         """Only what isn't remembered is judged; of the same text twice, one."""
-        remembered = self._tools.remembered
-        keys = [key_of(self.version, self._scope, stage, text) for text in texts]
-        found: dict[TextKey, Verdict] = {}
-        fresh: dict[TextKey, str] = {}
-        for key, text in zip(keys, texts, strict=True):
-            if (known := remembered.get(key)) is not None:
-                found[key] = known
+        found: dict[str, Verdict] = {}
+        fresh: dict[str, TextKey | None] = {}
+        for text in dict.fromkeys(texts):
+            key = self._key(stage, text)
+            if key is not None and (known := self._tools.remembered.get(key)) is not None:
+                found[text] = known
             elif len(text) > LONGEST_TEXT:
                 rules = self._asked(stage)
-                (found[key],) = not_run(self.version, rules, stage, Failure.TOO_LONG, 1)
+                (found[text],) = not_run(self.version, rules, stage, Failure.TOO_LONG, 1)
             else:
-                fresh[key] = without_surrogates(text)
+                fresh[text] = key
         if fresh:
-            verdicts = await self._fresh(stage, tuple(fresh.values()))
-            for key, verdict in zip(fresh, verdicts, strict=True):
-                found[key] = verdict
-                if stage is not Stage.OUTPUT:  # nothing streams the same piece again
-                    remembered.put(key, verdict)
+            verdicts = await self._fresh(stage, tuple(map(without_surrogates, fresh)))
+            for (text, key), verdict in zip(fresh.items(), verdicts, strict=True):
+                found[text] = verdict
+                if key is not None:
+                    self._tools.remembered.put(key, verdict)
         else:
             await trio.lowlevel.checkpoint()
-        return tuple(found[key] for key in keys)
+        return tuple(found[text] for text in texts)
+
+    def _key(self, stage: Stage, text: str) -> TextKey | None:
+        """By which its verdict is remembered. Of output none is: nothing streams the same piece
+        again."""
+        if stage is Stage.OUTPUT:
+            return None
+        return key_of(self.version, self._scope, stage, text)
 
     async def _fresh(self, stage: Stage, texts: tuple[str, ...]) -> tuple[Verdict, ...]:
         """All who have to judge these texts do so at the same time."""
