@@ -1,5 +1,5 @@
-"""Resident memory over thousands of requests of which many are cancelled: of the engine host, and
-of the server."""
+"""Resident memory over thousands of requests of which many are cancelled: of the engine host, of
+the judge, and of the server."""
 
 import random
 import sys
@@ -11,6 +11,7 @@ from antiphon.testing.process import ServerProcess, running_server
 from bench.client import Call, chat_body
 from bench.figure import Figure, at_least, at_most, explains
 from bench.leavers import Client, run_clients
+from bench.memory import ENGINE_HOST, JUDGE, child, megabytes
 
 _REQUESTS = 5000
 _WARM_UP = 1000
@@ -37,17 +38,20 @@ def growth(requests: int = _REQUESTS) -> list[Figure]:
     dice = random.Random(1)
     with running_server(ANTIPHON_ENGINE_KV_CACHE_MIB=str(_KV_MIB)) as server:
         process = psutil.Process(server.process.pid)
-        [host] = process.children()
-        watched = {"engine host": host, "server": process}
+        watched = {
+            "engine host": child(process, ENGINE_HOST),
+            "judge": child(process, JUDGE),
+            "server": process,
+        }
         run_clients(server.api, _every_size(), at_once=1)
         run_clients(server.api, _clients(dice, _WARM_UP, "warm"), at_once=_AT_ONCE)
-        warm = {name: _megabytes(each) for name, each in watched.items()}
+        warm = {name: megabytes(each) for name, each in watched.items()}
         _say(0, warm)
         left: dict[str, float] = {}
         for done in range(0, requests, _EACH):
             clients = _clients(dice, min(_EACH, requests - done), f"{done}")
             left |= run_clients(server.api, clients, at_once=_AT_ONCE)
-            after = {name: _megabytes(each) for name, each in watched.items()}
+            after = {name: megabytes(each) for name, each in watched.items()}
             _say(done + _EACH, after)
         _all_free(server)
     figures = [
@@ -87,10 +91,6 @@ def _all_free(server: ServerProcess) -> None:
     run_clients(server.api, [Client(call)], at_once=1)
     if any(slot["state"] != "free" for slot in server.slots()):
         raise RuntimeError("slots are held after all clients have gone")
-
-
-def _megabytes(process: psutil.Process) -> float:
-    return process.memory_info().rss / 1e6
 
 
 def _say(done: int, memory: dict[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""Resident memory of the server process, its engine host not counted."""
+"""Resident memory of the server process, its child processes not counted."""
 
 import psutil
 
@@ -11,25 +11,35 @@ _WARM_UP = 500
 """Before growth is counted: caches fill, and every code path is loaded."""
 _AT_ONCE = 16
 _WITHIN_S = 60.0
+ENGINE_HOST = "antiphon.engine.host"
+JUDGE = "antiphon.judge.process"
 
 
 def memory(server: ServerProcess) -> list[Figure]:
     """At rest, which is before any request, and how much it grows over many short ones."""
     process = psutil.Process(server.process.pid)
-    at_rest = _megabytes(process)
+    at_rest = megabytes(process)
     _short_requests(server, _WARM_UP, "warm")
-    warm = _megabytes(process)
+    warm = megabytes(process)
     _short_requests(server, _REQUESTS, "memory")
-    after = _megabytes(process)
+    after = megabytes(process)
     return [
         at_most("memory at rest", at_rest, 200, "MB"),
         at_most(f"memory growth over {_REQUESTS} requests", after - warm, 10, "MB"),
         explains(f"memory after {_WARM_UP} requests", warm, "MB"),
-        explains("memory of the engine host", sum(map(_megabytes, process.children())), "MB"),
+        explains("memory of the engine host", megabytes(child(process, ENGINE_HOST)), "MB"),
+        explains("memory of the judge", megabytes(child(process, JUDGE)), "MB"),
     ]
 
 
-def _megabytes(process: psutil.Process) -> float:
+def child(process: psutil.Process, module: str) -> psutil.Process:
+    """The one that runs this module."""
+    [found] = [each for each in process.children() if module in each.cmdline()]
+    return found
+
+
+def megabytes(process: psutil.Process) -> float:
+    """Resident."""
     return process.memory_info().rss / 1e6
 
 
