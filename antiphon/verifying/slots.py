@@ -14,6 +14,10 @@ _BEATS_S = 5.0
 _PREFILL = 4096
 """Tokens of prompts that are really computed to fill the KV cache; the rest is reserved."""
 _ENDS = (EndReason.STOP, EndReason.LENGTH)
+_LONG_STORY = 100
+"""Sentences; three tokens each."""
+_PATIENT = 0.3
+"""Of a storm, those whose prompts let others' pass."""
 _CANCELLED = 0.3
 _ENOUGH = 0.5
 """Of the answers that came to their end: a small model repeats badly."""
@@ -91,8 +95,13 @@ async def an_abort_of_nobody_hurts_nobody(talk: Talk) -> None:
 async def a_storm_of_aborts_leaks_no_slot_and_no_block(talk: Talk) -> None:
     client = talk.client
 
-    async def one(moment: str, after_s: float) -> None:
-        request = await talk.begin(QUESTION, max_tokens=8)
+    # What a slot has room for, and a few steps' worth of reading.
+    offered = talk.capabilities
+    room = min(offered.kv_blocks * offered.block_size // offered.slots, offered.window)
+    long = QUESTION + " Once more." * min(_LONG_STORY, room // 20)
+
+    async def one(moment: str, after_s: float, question: str, patient: bool) -> None:
+        request = await talk.begin(question, max_tokens=8, patient=patient)
         if moment == "later":
             await trio.sleep(after_s)
         elif moment == "with text":
@@ -108,7 +117,9 @@ async def a_storm_of_aborts_leaks_no_slot_and_no_block(talk: Talk) -> None:
     moments = ("at once", "later", "with text", "afterwards", "never")
     async with trio.open_nursery() as nursery:
         for _ in range(talk.sizes.storm):
-            nursery.start_soon(one, talk.dice.choice(moments), talk.dice.random() / 10)
+            question = talk.dice.choice((QUESTION, QUESTION, long))
+            moment, patient = talk.dice.choice(moments), talk.dice.random() < _PATIENT
+            nursery.start_soon(one, moment, talk.dice.random() / 10, question, patient)
     if len(client.free) != talk.capabilities.slots:
         raise Broken(f"{len(client.free)} of {talk.capabilities.slots} slots are free")
     stats = await client.next_stats()

@@ -92,6 +92,7 @@ class OpenVinoEngine:
             abort_proof=True,  # the step after a cancel has freed it
             isolates_tenants=loaded.salter is not None or not loaded.prefix_cache,
             pausable=True,
+            lets_pass=loaded.prefix_cache,
         )
 
     @property
@@ -133,6 +134,8 @@ class OpenVinoEngine:
                 self._free(request, run)
             else:
                 run.handle.cancel()
+                # No step computes more of its prompt: it counts as none from now on.
+                self._prefills.leave(request, self._tokens(run)[: run.upto])
                 self._cancelled[request] = run
         return True
 

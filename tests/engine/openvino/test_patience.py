@@ -69,3 +69,23 @@ async def test_a_patient_prompt_can_be_aborted_between_two_pieces(model_dir: Pat
     assert cancelled.released.reason is EndReason.CANCELLED
     assert answer.fault is None
     assert len(client.free) == 2
+
+
+async def test_while_a_patient_prompt_waits_another_can_be_aborted_in_the_middle_of_its_own(
+    model_dir: Path,
+):
+    """The host ended: it asked a run that had gone whether it was patient."""
+    async with hosted(model_dir) as asker:
+        client = asker.client
+        other = await asker.begin([1, *(3000 + n for n in range(6 * STEP_TOKENS))])
+        await client.stepped()
+        patient = await asker.begin(LONG, patient=True)
+        await client.stepped()
+        await client.abort(other)
+        cancelled = await client.over(other)
+        answer = await client.over(patient)
+
+    assert cancelled.released is not None
+    assert cancelled.released.reason is EndReason.CANCELLED
+    assert (answer.end, answer.tokens) == (EndReason.LENGTH, 4)
+    assert client.violations == []
