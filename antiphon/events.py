@@ -179,6 +179,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a request that has a salt may have a repetition penalty too."""
     pausable: bool = False
     """It takes Pause and Resume."""
+    lets_pass: bool = False
+    """While others' prompts are to be computed, those of patient requests wait."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):

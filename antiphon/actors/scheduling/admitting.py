@@ -9,8 +9,12 @@ _PATIENT = frozenset({WorkloadClass.LONG, WorkloadClass.BACKGROUND})
 """Lanes whose prompts let others' pass them."""
 
 
-def admit_of(generation: Generation, lease: Lease, *, crowds: bool) -> Admit:
-    """The prompts of a tenant that `crowds` others let theirs pass."""
+def is_patient(lease: Lease, *, crowds: bool) -> bool:
+    """Whether its prompt lets others' pass, as those of a tenant do that `crowds` others."""
+    return crowds or lease.ticket.workload.lane in _PATIENT
+
+
+def admit_of(generation: Generation, lease: Lease, *, patient: bool) -> Admit:
     return Admit(
         request=generation.request,
         slot=lease.slot,
@@ -21,7 +25,7 @@ def admit_of(generation: Generation, lease: Lease, *, crowds: bool) -> Admit:
         salt=generation.salt,
         messages=generation.messages,
         affinity=generation.affinity,
-        patient=crowds or lease.ticket.workload.lane in _PATIENT,
+        patient=patient,
     )
 
 
@@ -30,6 +34,7 @@ def capacity_of(capabilities: Capabilities) -> Capacity:
         slots=capabilities.slots,
         kv_blocks=capabilities.kv_blocks,
         block_size=capabilities.block_size,
+        lets_pass=capabilities.lets_pass,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from antiphon.actors.scheduling.mirror import EngineMirror, Inside
 from antiphon.actors.scheduling.outlook import Outlook
+from antiphon.actors.scheduling.policy import is_urgent
 from antiphon.actors.scheduling.prediction import Prediction, Predictor
 from antiphon.actors.scheduling.prefixes import PrefixMemory
 from antiphon.actors.scheduling.releases import expected_releases
@@ -44,10 +45,11 @@ class Forecast:
         self._releases: tuple[float, ...] = ()
         self._releases_of: tuple[int, int, WorkloadClass] | None = None
 
-    def restarted(self, *, kv_blocks: int, block_size: int) -> None:
-        """Another host runs the engine now, with nothing in it."""
+    def restarted(self, *, kv_blocks: int, block_size: int, lets_pass: bool = False) -> None:
+        """Another host runs the engine now, with nothing in it. `lets_pass` as in Capabilities."""
         self.predictor.restarted()
         self.mirror.clear()
+        self.mirror.lets_pass = lets_pass
         self.prefixes.resize(blocks=kv_blocks, block_size=block_size)
         self._prompts.clear()
         self._releases_of = None
@@ -62,6 +64,7 @@ class Forecast:
         *,
         salt: str | None = None,
         tokens: int = 0,
+        patient: bool = False,
     ) -> None:
         """The engine is told to begin, or to go on where it had `tokens` of the answer."""
         if not self.mirror.busy:
@@ -74,7 +77,13 @@ class Forecast:
             new += (len(prompt) - cached - new) / _TYPICAL_OF
             self._typical[lane] = new, longest + (max_tokens - longest) / _TYPICAL_OF
         self.mirror.begun(
-            request, lane, len(prompt), max_tokens, cached_tokens=cached, tokens=tokens
+            request,
+            lane,
+            len(prompt),
+            max_tokens,
+            cached_tokens=cached,
+            tokens=tokens,
+            patient=patient,
         )
         self._prompts[request] = (prompt, salt)
 
@@ -142,7 +151,7 @@ class Forecast:
         work = mirror.current()
         step_s = self.predictor.times.step_s(work)
         age_s = now - max(self._stepped_at, self._busy_since)
-        backlog, attended = mirror.backlog()
+        backlog, attended = mirror.backlog(passing=is_urgent(outlook.lane))
         releases: tuple[float, ...] = ()
         if self.predictor.slots_short(outlook, prompt_tokens + max_tokens):
             releases = self._expected_releases(outlook, max_tokens)

@@ -3,10 +3,11 @@ how far, and who is decoding. Pure; the engine itself says nothing of it.
 
 It assumes what in-flight batching engines do: each step gives every decoding sequence a token, then
 takes prompt tokens, first come, first served, up to `step_tokens` in all. Where an engine does
-otherwise, each first token puts the mirror right.
+otherwise, each first token puts the mirror right. Where the engine lets others' prompts pass those
+of patient requests (`lets_pass`), these are read only while there are no others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from antiphon.actors.scheduling.rates import Work
@@ -23,6 +24,7 @@ class Inside:
     prompt_tokens: int
     max_tokens: int
     left: int
+    patient: bool = False
     before: int = 0
     """Answer tokens that it had when it came in, if it was paused."""
     first_step: int | None = None
@@ -43,6 +45,7 @@ class EngineMirror:
 
     def __init__(self, step_tokens: int) -> None:
         self._step_tokens = step_tokens
+        self.lets_pass = False
         self.clear()
 
     def clear(self) -> None:
@@ -71,11 +74,13 @@ class EngineMirror:
         *,
         cached_tokens: int = 0,
         tokens: int = 0,
+        patient: bool = False,
     ) -> None:
         """It goes into the engine now: into the step after the one that runs, if one does."""
         cached = min(cached_tokens, prompt_tokens - 1)
         left = max(prompt_tokens - cached, 1)
-        run = Inside(lane, prompt_tokens, max_tokens, left, tokens, cached=cached)
+        waits = patient and self.lets_pass
+        run = Inside(lane, prompt_tokens, max_tokens, left, waits, tokens, cached=cached)
         idle = not self.inside
         self.ended(request)
         self.inside[request] = run
@@ -87,7 +92,7 @@ class EngineMirror:
             return Work(float(self.decoding), 0.0, float(self.context), 0.0)
         budget = self._budget()
         prefill = attended = 0.0
-        for run in self._reading.values():
+        for run in self._next():
             if prefill >= budget:
                 break
             chunk = min(run.left, budget - prefill)
@@ -95,11 +100,14 @@ class EngineMirror:
             attended += chunk * (run.read + chunk / 2)
         return Work(float(self.decoding), prefill, float(self.context), attended)
 
-    def backlog(self) -> tuple[float, float]:
-        """Prompt tokens that are still to be read, and the context that they will read."""
+    def backlog(self, *, passing: bool = False) -> tuple[float, float]:
+        """Prompt tokens that are still to be read, and the context that they will read; of those
+        before one that comes now, which may be `passing` the patient ones."""
         tokens = attended = 0.0
         for group in (self._reading, self._fresh):
             for run in group.values():
+                if passing and run.patient:
+                    continue
                 tokens += run.left
                 attended += run.left * (run.read + run.left / 2)
         return tokens, attended
@@ -114,7 +122,7 @@ class EngineMirror:
         work = self.current()
         firsts: list[EngineRequest] = []
         budget = self._budget()
-        for run in self._reading.values():
+        for run in self._next():
             if budget <= 0:
                 break
             chunk = min(run.left, budget)
@@ -133,8 +141,10 @@ class EngineMirror:
             if run.left == 0:
                 # It should have had its first token and hasn't: there is a little more to read.
                 run.left = 1
-                run.late_tokens += budget if run.late_steps else 0
-                run.late_steps += 1
+                # A patient one comes late for others' sake, too.
+                if not run.patient:
+                    run.late_tokens += budget if run.late_steps else 0
+                    run.late_steps += 1
         self._reading.update(self._fresh)
         self._fresh.clear()
         return work, firsts
@@ -156,6 +166,11 @@ class EngineMirror:
             self.decoding -= 1
             self.context -= run.prompt_tokens + self.step - run.first_step
         return run
+
+    def _next(self) -> Collection[Inside]:
+        """Whose prompts the step reads, in order."""
+        reading = self._reading.values()
+        return [run for run in reading if not run.patient] or reading
 
     def _budget(self) -> int:
         return max(self._step_tokens - self.decoding, 1)

@@ -94,14 +94,20 @@ class PoolForecast:
         self._predicted.clear()
         self._promised.clear()
         self._status.observe_step = self._stepped
-        self._forecast.restarted(kv_blocks=capacity.kv_blocks, block_size=capacity.block_size)
+        self._forecast.restarted(
+            kv_blocks=capacity.kv_blocks,
+            block_size=capacity.block_size,
+            lets_pass=capacity.lets_pass,
+        )
 
     def submitted(self, request: EngineRequest, prediction: Prediction) -> None:
         """What its first token was predicted to take, from now."""
         self._promised.came(prediction)
         self._predicted[request] = prediction, trio.current_time()
 
-    def begun(self, lease: Lease, prompt: Sequence[int], salt: str | None) -> None:
+    def begun(
+        self, lease: Lease, prompt: Sequence[int], salt: str | None, *, patient: bool = False
+    ) -> None:
         """The engine is told to begin with it, or to go on."""
         ticket = lease.ticket
         self._forecast.begun(
@@ -112,6 +118,7 @@ class PoolForecast:
             trio.current_time(),
             salt=salt,
             tokens=lease.tokens,
+            patient=patient,
         )
 
     def first_token(self, request: EngineRequest, at: float) -> None:

@@ -30,7 +30,7 @@ from antiphon.actors.engines.messages import (
 from antiphon.actors.engines.status import EngineStatus
 from antiphon.actors.monitor import Down, Monitor
 from antiphon.actors.ref import Ref
-from antiphon.actors.scheduling.admitting import admit_of, capacity_of, is_resumable
+from antiphon.actors.scheduling.admitting import admit_of, capacity_of, is_patient, is_resumable
 from antiphon.actors.scheduling.messages import (
     Generation,
     OwnerDown,
@@ -252,14 +252,14 @@ class Scheduler:
         ticket = lease.ticket
         entry = self._entries[ticket.request]
         generation = entry.generation
-        self._forecast.begun(lease, generation.prompt, generation.salt)
+        patient = is_patient(lease, crowds=self._schedule.crowds(ticket.workload))
+        self._forecast.begun(lease, generation.prompt, generation.salt, patient=patient)
         if lease.resumed:
             self._kept.discard(ticket.request)
             resume = ResumeSlot(host=self._host, request=ticket.request, slot=lease.slot)
             self._driver.tell(resume)
             return
-        crowds = self._schedule.crowds(ticket.workload)
-        admit = admit_of(generation, lease, crowds=crowds)
+        admit = admit_of(generation, lease, patient=patient)
         self._telemetry.queue_left(self._model, lease.granted_at - ticket.queued_at)
         self._telemetry.prompt_admitted(self._model, ticket.prompt_tokens)
         self._driver.tell(Begin(host=self._host, admit=admit, owner=entry.owner))

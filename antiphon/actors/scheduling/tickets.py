@@ -12,11 +12,13 @@ _LONGEST_MEAN_LEASE_S = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What the engine offers: `kv_blocks` of `block_size` tokens, shared by `slots` generations."""
+    """What the engine offers: `kv_blocks` of `block_size` tokens, shared by `slots` generations;
+    and whether it computes patient prompts only while there are no others (`lets_pass`)."""
 
     slots: int
     kv_blocks: int
     block_size: int
+    lets_pass: bool = False
 
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)

@@ -7,7 +7,7 @@ from antiphon.actors.scheduling.mirror import EngineMirror
 from antiphon.ids import EngineRequest
 from antiphon.workload import WorkloadClass
 
-CHAT = WorkloadClass.INTERACTIVE
+CHAT, LONG = WorkloadClass.INTERACTIVE, WorkloadClass.LONG
 ONE, TWO = EngineRequest(1), EngineRequest(2)
 
 
@@ -154,3 +154,29 @@ def test_whatever_happens_it_counts_what_is_there(events):
     for number in range(6):
         engine.ended(EngineRequest(number))
     assert (engine.decoding, engine.context, engine.backlog()) == (0, 0, (0, 0))
+
+
+def test_patient_prompts_are_read_while_nobody_elses_is():
+    engine = mirror()
+    engine.lets_pass = True
+    engine.begun(ONE, LONG, 250, 10, patient=True)
+    alone, _ = engine.stepped(())
+    engine.begun(TWO, CHAT, 130, 10)  # while the second step runs
+    before = engine.backlog(passing=True)[0]
+    engine.stepped(())
+    beside = [engine.stepped(())[0].prefill, engine.stepped([TWO])[0].prefill]
+    after, _ = engine.stepped([ONE])
+
+    assert alone.prefill == 100
+    assert before == 130
+    assert beside == [100, 30]
+    assert after.prefill == 50
+
+
+def test_an_engine_that_lets_none_pass_reads_prompts_as_they_came():
+    engine = mirror()
+    engine.begun(ONE, LONG, 250, 10, patient=True)
+    engine.stepped(())
+    engine.begun(TWO, CHAT, 130, 10)
+
+    assert engine.backlog(passing=True)[0] == 150 + 130
