@@ -24,13 +24,8 @@ from antiphon.testing.process import ServerProcess, running_server
 from bench.client import Call, chat_body
 from bench.crowd import Crowd, Visit, attend
 from bench.figure import Figure, at_least, at_most, explains, must_be_true, quantile, table
+from bench.prose import prose
 
-_WORDS = (
-    "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world",
-    "school", "state", "family", "student", "group", "country", "problem", "hand", "part", "place",
-    "case", "week", "company", "system", "question", "work", "number", "night", "point", "home",
-    "water", "room", "mother", "area", "money", "story", "fact", "month", "lot", "right", "study",
-)  # fmt: skip
 _CHAT_WORDS = 400
 _LONG_WORDS = 2500
 _JOB_WORDS = 60
@@ -53,7 +48,7 @@ class Speaker:
 
     def call(self, words: int, tokens: int, *, key: str | None = None, **fields: object) -> Call:
         self._number += 1
-        text = " ".join(self._dice.choices(_WORDS, k=words))
+        text = prose(self._dice, words)
         body = chat_body(
             f"{self._number}: {text}", max_tokens=tokens, ignore_eos=True, seed=1, **fields
         )
@@ -202,7 +197,10 @@ def overload() -> list[Figure]:
     burst_s = max(visit.over_at or 0.0 for visit in burst) - crowd.began
     refused = [visit for visit in crowd.visits if visit.call.status in {429, 503}]
     advised = all(b"retry-after" in bytes(visit.call.raw).lower() for visit in refused)
-    all_ended = not crowd.unfinished and len(good) + len(refused) == len(crowd.visits)
+    # The policy's refusal would be an answer, too.
+    blocked = [visit for visit in crowd.visits if b'"content_filter"' in visit.call.raw]
+    ended = len(good) + len(refused) + len(blocked)
+    all_ended = not crowd.unfinished and ended == len(crowd.visits)
     paid = [visit for visit in good if visit.group == "paid"]
     firsts = [visit.first_text_s for visit in paid if visit.first_text_s is not None]
     answered = {group: _part_answered(crowd, good, group) for group in ("paid", "free", "later")}
@@ -211,6 +209,8 @@ def overload() -> list[Figure]:
         explains("overload: requests", len(crowd.visits)),
         at_least("overload: goodput against capacity", len(burst) / burst_s / capacity, 0.9),
         must_be_true("overload: each ended with an answer or honest advice", all_ended and advised),
+        explains("overload: of them blocked by the policy", len(blocked)),
+        explains("overload: without an end", len(crowd.visits) - ended),
         at_most("overload: paid p99 to first token", quantile(firsts, 0.99), _OBJECTIVE_S, "s"),
         explains("overload: part of the paid that was answered", answered["paid"]),
         explains("overload: part of the free that was answered", answered["free"]),

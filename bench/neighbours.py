@@ -1,5 +1,6 @@
 """Who else used the processor: a measurement on a machine that is busy with something else says
-nothing. Linux counts all processes together; what is not ours is somebody else's."""
+nothing. Linux counts all processes together; what is not ours is somebody else's. A process that
+has ended is in the count of the one that waited for it."""
 
 import psutil
 
@@ -27,7 +28,7 @@ def _ours() -> float:
             times = process.cpu_times()
         except psutil.NoSuchProcess:
             continue
-        total += times.user + times.system
+        total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

@@ -21,12 +21,8 @@ from antiphon.testing.process import ServerProcess, running_server
 from bench.client import Call, chat_body
 from bench.crowd import Crowd, Visit, attend
 from bench.figure import Figure, at_least, at_most, explains, quantile, table
+from bench.prose import prose
 
-_WORDS = (
-    "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world",
-    "school", "state", "family", "student", "group", "country", "problem", "hand", "part", "place",
-    "case", "week", "company", "system", "question", "work", "number", "night", "point", "home",
-)  # fmt: skip
 _CALLERS = 24
 """Those that ask again and again, to find what the server can do."""
 _LOADS = (0.6, 0.9, 2.0, 0.6, 0.9, 2.0, 0.3)
@@ -83,7 +79,7 @@ class People:
         return self._chat(pause_s, [*messages, answer], self.dice.choice((5, 10, 30)), turns)
 
     def _text(self, before: str, words: int) -> dict[str, str]:
-        text = " ".join(self.dice.choices(_WORDS, k=words))
+        text = prose(self.dice, words)
         return {"role": "user", "content": f"{before}{text} {self.dice.randrange(10**6)}"}
 
     def _new(

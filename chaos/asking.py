@@ -38,6 +38,7 @@ class Told:
     began: bool = False
     """Text has come, of a stream."""
     remaining: str | None = None
+    ended: bool = False
     is_good_refusal: bool = False
     code: str | None = None
     """Of an error."""
@@ -56,8 +57,9 @@ class Asker:
         self._asked: list[Told] = []
         self._changed = trio.Event()
 
-    async def all_at_once(self, count: int) -> list[Told]:
-        """Returns when every one has ended, in whatever way."""
+    async def all_at_once(self, count: int, *, after: str | None = None) -> list[Told]:
+        """Returns when every one has ended, in whatever way. `after`: not before one of them has
+        text from that server."""
         places = itertools.cycle(
             [(kind, server) for kind in self._kinds for server in self._servers]
         )
@@ -70,8 +72,14 @@ class Asker:
             httpx2.AsyncClient(headers=headers, timeout=_PATIENCE_S, limits=limits) as client,
             trio.open_nursery() as nursery,
         ):
+            first = next((each for each in self._asked if each.server == after), None)
+            if first is not None:
+                nursery.start_soon(self._ask, client, first)
+                while not (first.began or first.ended):
+                    await self._changed.wait()
             for told in self._asked:
-                nursery.start_soon(self._ask, client, told)
+                if told is not first:
+                    nursery.start_soon(self._ask, client, told)
         return self._asked
 
     async def until_striking(self, server: str) -> None:
@@ -98,6 +106,9 @@ class Asker:
                 told.status = answer.status_code
         except httpx2.HTTPError:
             pass  # the server is gone
+        finally:
+            told.ended = True
+            self._change()
 
     def _request(self, kind: Kind) -> tuple[str, dict[str, Any]]:
         text = "Tell me a long story about the sea."
@@ -140,8 +151,11 @@ class Asker:
             told.began = told.began or bool(event.get("delta") or _chat_text(event))
             if str(event.get("type", "")) in {"response.completed", "response.incomplete"}:
                 told.status = answer.status_code
-            self._changed.set()
-            self._changed = trio.Event()
+            self._change()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
 
     def _note(self, told: Told, answer: httpx2.Response, whole: dict[str, Any]) -> None:
         told.id = whole.get("id", told.id)

@@ -184,7 +184,8 @@ async def _kill(servers: list[ServerProcess], key: str, report: Report) -> list[
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(strike)
-        told = await asker.all_at_once(_REQUESTS)
+        # Else all that pass may by chance be at another server.
+        told = await asker.all_at_once(_REQUESTS, after=victim.base_url)
         nursery.cancel_scope.cancel("all have ended")
     victim.process.kill()
     await trio.to_thread.run_sync(victim.process.wait)
