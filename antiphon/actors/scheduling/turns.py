@@ -174,9 +174,10 @@ class Turns:
         return not (waiting.long and self.long_is_full())
 
     def _may_begin(self, waiting: Waiting) -> bool:
-        if self._holdings.free_slots <= self.spare_of(waiting.ticket.workload):
+        # First what is cheap, and what most fail by where KV is short: then many are asked.
+        if not self._fits(waiting) or (waiting.long and self.long_is_full()):
             return False
-        return not (waiting.long and self.long_is_full()) and self._fits(waiting)
+        return self._holdings.free_slots > self.spare_of(waiting.ticket.workload)
 
     def spare_of(self, workload: Workload) -> int:
         """Slots that are kept for other tenants than this one."""
