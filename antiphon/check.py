@@ -20,7 +20,9 @@ from pathlib import Path
 from antiphon.engine.cores import usable_cores
 from antiphon.engine.models import ModelStore, use_checkpoint
 from antiphon.engine_trt.installed import INSTALL, PACKAGE, is_installed
-from antiphon.errors import ModelError
+from antiphon.errors import ModelError, RulesError
+from antiphon.policy.rulebook import default_rules, read_rules
+from antiphon.policy_settings import PolicySettings
 from antiphon.settings import Settings, parse_bind, pool_settings
 
 _MIB = 1024 * 1024
@@ -29,12 +31,16 @@ _PREPARE_BYTES = 400 * _MIB
 """A wheel, the GGUF file out of it and the IR made of that, all at once, for the default model."""
 _HOST_BYTES = 600 * _MIB
 """What an engine host of the default model holds beside its KV cache."""
+_JUDGE_BYTES = 230 * _MIB
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16")
 _ASK_OPENVINO = """
 import json, openvino, openvino_genai
 core = openvino.Core()
 print(json.dumps([openvino_genai.__version__, core.get_property("CPU", "FULL_DEVICE_NAME")]))
 """
+
+
+_ASK_CLASSIFIER = "from antiphon.classifier import load; print(load().name)"
 
 
 class Verdict(enum.Enum):
@@ -61,6 +67,7 @@ def examine(settings: Settings) -> list[Finding]:
         return [
             _python(),
             *replicas,
+            *_policy(settings.policy),
             _data_dir(settings.data_dir, needs_room=False),
             *_ports(settings),
         ]
@@ -69,9 +76,10 @@ def examine(settings: Settings) -> list[Finding]:
         _python(),
         _openvino(),
         _cpu(local.values()),
-        _memory(local.values()),
+        _memory(local.values(), settings.policy),
         *(model for _, model in models),
         *replicas,
+        *_policy(settings.policy),
         _data_dir(settings.data_dir, needs_room=not all(cached for cached, _ in models)),
         *_ports(settings),
         _trt(local.values()),
@@ -93,14 +101,39 @@ def _python() -> Finding:
 
 
 def _openvino() -> Finding:
-    child = subprocess.run(
-        [sys.executable, "-c", _ASK_OPENVINO], capture_output=True, text=True, check=False
-    )
-    if child.returncode != 0:
-        lines = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
-        return _finding("openvino", False, f"can't be loaded: {lines[-1]}")
-    version, device = json.loads(child.stdout.splitlines()[-1])
+    fine, line = _ask(_ASK_OPENVINO)
+    if not fine:
+        return _finding("openvino", False, f"can't be loaded: {line}")
+    version, device = json.loads(line)
     return _finding("openvino", True, f"GenAI {version} on {device}")
+
+
+def _policy(policy: PolicySettings) -> Iterator[Finding]:
+    """The rules, and the classifier as a judge loads it."""
+    if not policy.enabled:
+        yield _finding("policy", False, "off: nothing is judged", Verdict.NOTE)
+        return
+    try:
+        rulebook = default_rules() if policy.rules is None else read_rules(policy.rules)
+    except RulesError as error:
+        yield _finding("policy", False, str(error))
+        return
+    shadows = sum(rule.shadow for rule in rulebook.rules)
+    where = policy.rules or "those that come with the server"
+    fact = f"version {rulebook.version}, {len(rulebook.rules)} rules, {shadows} of them shadows"
+    yield _finding("policy", True, f"{fact}: {where}")
+    fine, line = _ask(_ASK_CLASSIFIER)
+    yield _finding("classifier", fine, line if fine else f"can't be loaded: {line}")
+
+
+def _ask(program: str) -> tuple[bool, str]:
+    """Whether a child process ran this program to its end, and the last line that it wrote."""
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    fine = child.returncode == 0
+    lines = (child.stdout if fine else child.stderr).strip().splitlines()
+    return fine, lines[-1] if lines else f"it ended with status {child.returncode}"
 
 
 def _cpu(pools: Iterable[Settings]) -> Finding:
@@ -115,11 +148,13 @@ def _cpu(pools: Iterable[Settings]) -> Finding:
     return _finding("cpu", enough and bool(features), fact, Verdict.NOTE)
 
 
-def _memory(pools: Iterable[Settings]) -> Finding:
+def _memory(pools: Iterable[Settings], policy: PolicySettings) -> Finding:
     words = _fields(Path("/proc/meminfo")).get("MemAvailable", "0 kB").split()
     available = min(int(words[0]) * 1024, _cgroup_limit())
     # Each pool has a host of its own, also where two of them serve the same model.
     needed = sum(pool.engine.kv_cache_mib * _MIB + _HOST_BYTES for pool in pools)
+    if policy.enabled:
+        needed += policy.workers * _JUDGE_BYTES
     fact = f"{available // _MIB} MiB available; about {needed // _MIB} MiB needed"
     return _finding("memory", available >= needed, fact, Verdict.NOTE)
 

@@ -292,6 +292,18 @@ def test_a_machine_that_can_serve_passes_the_check(prepared, monkeypatch):
     assert result.exit_code == 0, result.output
     subjects = {line.split()[1].rstrip(":") for line in result.output.splitlines()}
     assert subjects >= {"python", "openvino", "cpu", "memory", "model", "data_dir", "bind"}
+    assert subjects >= {"policy", "classifier"}
+
+
+def test_rules_that_cant_be_used_fail_the_check_with_their_line(prepared, monkeypatch, tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('format = 1\n\n[[rules]]\nid = "x"\nstages = ["inptu"]\n')
+    monkeypatch.setenv("ANTIPHON_POLICY_RULES", str(rules))
+
+    result = _run("check")
+
+    assert result.exit_code == 1
+    assert f"missing policy: {rules}:5: rules[0].stages[0]" in result.output
 
 
 def test_a_taken_port_fails_the_check(prepared, monkeypatch):
