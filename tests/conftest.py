@@ -1,12 +1,20 @@
 """Fixtures that more than one room's tests use."""
 
+import gc
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import structlog
+from xdist.scheduler import LoadFileScheduling
 
 from antiphon.testing.models import prepared_default_model
+
+# How long an example takes says how busy the machine is: a second worker is enough.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,6 +29,13 @@ def model_dir() -> Path:
     return prepared_default_model().folder
 
 
+def pytest_collection_finish() -> None:
+    """What collecting has made lasts as long as the tests do: no garbage collection, and several
+    tests ask for one, need look through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _uncached_loggers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that configures logging, as every command does, must not settle for the rest of the
@@ -31,3 +46,22 @@ def _uncached_loggers(monkeypatch: pytest.MonkeyPatch) -> None:
         configure(**{**options, "cache_logger_on_first_use": False})
 
     monkeypatch.setattr(structlog, "configure", uncached)
+
+
+class Lanes(LoadFileScheduling):
+    """Whole files to whichever of pytest-xdist's workers is free, but all that run the real model
+    to one and the same: they share servers, and two models at once would be slow ones."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "engine" if runs_the_model(self.config.rootpath / file) else file
+
+
+@cache
+def runs_the_model(file: Path) -> bool:
+    return "pytest.mark.engine" in file.read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    return Lanes(config, log)

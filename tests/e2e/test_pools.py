@@ -39,7 +39,7 @@ MESSAGES = [{"role": "user", "content": "Count to a hundred."}]
 def pools(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     config = tmp_path_factory.mktemp("pools") / "antiphon.toml"
     config.write_text(CONFIG)
-    with running_server(config) as server:
+    with running_server(config, ANTIPHON_POLICY_ENABLED="false") as server:
         yield server
 
 

@@ -26,6 +26,7 @@ def front(server: ServerProcess) -> Iterator[ServerProcess]:
         ANTIPHON_UPSTREAM_TOKENIZER="smollm2-135m-instruct",
         ANTIPHON_UPSTREAM_SLOTS="8",
         ANTIPHON_MODEL_NAME="front",
+        ANTIPHON_POLICY_ENABLED="false",
     ) as process:
         yield process
 
@@ -135,13 +136,14 @@ def test_responses_and_conversations_work_on_an_upstream(client):
 
 def test_an_upstream_that_goes_away_costs_its_streams_and_makes_the_front_not_ready(model_dir):
     with contextlib.ExitStack() as stack:
-        behind = stack.enter_context(running_server())
+        behind = stack.enter_context(running_server(ANTIPHON_POLICY_ENABLED="false"))
         front = stack.enter_context(
             running_server(
                 ANTIPHON_ENGINE_KIND="upstream",
                 ANTIPHON_UPSTREAM_URLS=behind.base_url,
                 ANTIPHON_UPSTREAM_MODEL="smollm2-135m-instruct",
                 ANTIPHON_UPSTREAM_WAIT_S="0.5",
+                ANTIPHON_POLICY_ENABLED="false",
             )
         )
         client = stack.enter_context(

@@ -220,7 +220,9 @@ async def test_fifty_reloads_under_load_and_each_verdict_names_the_one_version_t
     names: set[tuple[str, ...]] = set()
     turns = 0
     with trio.fail_after(60):
-        async with moderating(launcher, rules=path, workers=2, queue=10_000) as running:
+        async with moderating(
+            launcher, rules=path, workers=2, queue=10_000, deadline_s=60.0
+        ) as running:
             service = running.service
             async with trio.open_nursery() as nursery:
                 over = trio.Event()
