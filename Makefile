@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling chaos chaos-live chaos-quotas chaos-replicas chaos-kill fuzz-policy eval-policy train-policy load lock clean
+.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling bench-context chaos chaos-live chaos-quotas chaos-replicas chaos-kill chaos-workers fuzz-policy eval-policy train-policy load lock clean
 .NOTPARALLEL:
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make contract   every engine against one contract, the slow ones too"
 	@echo "make bench   throughput and latency against the bare engine"
 	@echo "make bench-scheduling   who waits for whom, predicted times, and the simulator, on the real model"
+	@echo "make bench-context   long conversations: within the window, accounted for, and cached, on the real model"
 	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
 	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
@@ -23,6 +24,7 @@ help:
 	@echo "make chaos-quotas   far more requests than a plan allows, and a killed server (DATABASE=sqlite|postgres)"
 	@echo "make chaos-replicas   one of two replicas behind a server killed under load"
 	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
+	@echo "make chaos-workers   the real server killed while it makes titles, summaries and memories (KILLS=100 DATABASE=sqlite|postgres)"
 	@echo "make fuzz-policy   disguised phrases against the output window (STREAMS=20000 SEED=1)"
 	@echo "make eval-policy    the classifier cross-validated on public sets (DATA=folder)"
 	@echo "make train-policy   its weights anew, the same to the byte (DATA=folder)"
@@ -76,6 +78,11 @@ bench-scheduling: setup-dev model
 	$(BIN)/python -m bench.fidelity
 	$(BIN)/python -m bench.million
 
+bench-context: setup-dev model
+	$(BIN)/python -m bench.context
+	$(BIN)/python -m bench.memory_recall
+	$(BIN)/python -m bench.workers
+
 DATABASE ?= sqlite
 bench-storage: setup-dev
 	$(BIN)/python -m bench.storage --database $(DATABASE) --conversations 100000
@@ -98,6 +105,9 @@ chaos-replicas: setup-dev model
 KILLS ?= 100
 chaos-kill: setup-dev model
 	$(BIN)/python -m chaos.restart --kills $(KILLS) --database $(DATABASE)
+
+chaos-workers: setup-dev model
+	$(BIN)/python -m chaos.workers --kills $(KILLS) --database $(DATABASE)
 
 STREAMS ?= 20000
 SEED ?= 1

@@ -1,8 +1,9 @@
-"""What the commands about people, keys and the database do, beside a server or without one."""
+"""What the commands about people, keys, prompts and the database do, beside a server or without
+one."""
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,11 +12,13 @@ from typing import TypeVar
 import trio
 
 from antiphon.actors.accounts.keys import hash_secret, new_secret, shown_prefix
+from antiphon.actors.prompts.naming import named_prompts
 from antiphon.database import contents, database_of, opener
 from antiphon.errors import AdminError, SchemaMismatch, StoreUnavailable
 from antiphon.ids import LOCAL_TENANT, LOCAL_USER, TenantId, new_key_id, new_user_id
 from antiphon.persistence.bridge import TrioDatabase
-from antiphon.records import ApiKey, Receipt, Scope, User
+from antiphon.prompts import LONGEST_TEXT, is_prompt_name, variables_of
+from antiphon.records import ApiKey, PromptActivation, PromptVersion, Receipt, Scope, User
 from antiphon.settings import Settings
 from antiphon.storage import Store
 
@@ -162,6 +165,68 @@ async def erase_user(settings: Settings, store: Store, wanted: str) -> Receipt:
     for content in receipt.contents:
         await folder.remove(content, partial(_is_unused, store, content))
     return receipt
+
+
+async def add_prompt(store: Store, name: str, text: str, note: str) -> PromptVersion:
+    """The next version of a system prompt; a new name begins with the first. Raises AdminError."""
+    if not is_prompt_name(name):
+        raise AdminError(
+            f"{name!r} can't be a prompt's name; take letters, digits, dots, hyphens and "
+            "underscores, at most 64"
+        )
+    if not text.strip():
+        raise AdminError("the prompt is empty; give its text in a FILE, or on standard input")
+    if len(text) > LONGEST_TEXT:
+        raise AdminError(f"the prompt has {len(text)} characters; shorten it to {LONGEST_TEXT}")
+    if "\x00" in text:
+        raise AdminError("the prompt has a NUL character; remove it")
+    return await store.add_prompt(name, text, note, _now_ms())
+
+
+async def find_prompt(store: Store, name: str, version: int | None) -> PromptVersion:
+    """Without a version the newest. Raises AdminError."""
+    found = await store.prompt_versions(name)
+    if not found:
+        raise AdminError(f"there is no prompt {name!r}; see `antiphon prompts list`")
+    wanted = found[-1].version if version is None else version
+    for each in found:
+        if each.version == wanted:
+            return each
+    raise AdminError(
+        f"prompt {name!r} has no version {version}; see `antiphon prompts list {name}`"
+    )
+
+
+async def activate_prompt(
+    settings: Settings, store: Store, name: str, version: int, canaries: Mapping[int, float]
+) -> PromptActivation:
+    """Put a version in force, and others for their shares of conversations. Raises AdminError."""
+    if version in canaries:
+        raise AdminError(f"version {version} can't be its own canary; name another one")
+    left = round(1.0 - sum(canaries.values()), 9)
+    if left <= 0:
+        raise AdminError("the canaries have all conversations; leave some for the version itself")
+    arms = {version: left} | dict(canaries)
+    for number in arms:
+        found = await find_prompt(store, name, number)
+        variables = variables_of(found.text)
+        if variables and name in named_prompts(settings):
+            raise AdminError(
+                f"version {number} has variables ({', '.join(variables[:5])}), and the settings "
+                "give this prompt to requests that have none; write them out"
+            )
+    return await store.activate_prompt(name, arms, _now_ms())
+
+
+async def roll_back_prompt(store: Store, name: str) -> PromptActivation:
+    """Put in force again what was in force before. Raises AdminError."""
+    history = await store.prompt_activations(name)
+    if not history:
+        raise AdminError(f"no version of {name!r} is in force; see `antiphon prompts list`")
+    for earlier in history[1:]:
+        if earlier.arms != history[0].arms:
+            return await store.activate_prompt(name, earlier.arms, _now_ms())
+    raise AdminError(f"nothing else of {name!r} was ever in force; see `antiphon prompts list`")
 
 
 def seconds(text: str) -> int:

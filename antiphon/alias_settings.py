@@ -12,3 +12,5 @@ class AliasSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A model that a part of all conversations is given instead of the first one, always the same
     ones."""
     canary_share: float = 0.0
+    prompt: str | None = None
+    """The name of the system prompt that its turns begin with, instead of `context.prompt`."""

@@ -21,6 +21,8 @@ from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.metering.meter import StoreMeter
 from antiphon.actors.metering.plans import Plans
 from antiphon.actors.moderation.service import Unmoderated
+from antiphon.actors.prompts.naming import named_prompts, prompt_for
+from antiphon.actors.prompts.prompts import SystemPrompts
 from antiphon.actors.responses.directory import RunDirectory
 from antiphon.actors.responses.reaper import Reaper
 from antiphon.actors.responses.recorder import Recorder
@@ -31,10 +33,14 @@ from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
 from antiphon.actors.store.service import StoreService
 from antiphon.actors.watchman import Watchman
+from antiphon.actors.workers.matter import WorkTools
+from antiphon.actors.workers.worker import Workers
+from antiphon.actors.workers.writer import Writer
 from antiphon.database import contents, is_alone, opener
 from antiphon.http.abuse import AbuseGate
 from antiphon.http.app import make_api_app
 from antiphon.http.brakes import Brakes
+from antiphon.http.openai.prompting import Prompting
 from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
@@ -150,6 +156,8 @@ class Server:
             forget=self.accounts.forget,
         )
         self.telemetry.watch_abuse(self.abuse.statistics)
+        self.prompts = SystemPrompts(self._store.client, lambda: named_prompts(live.current))
+        self.telemetry.watch_prompts(self.prompts.in_force)
         gate = AbuseGate(self.abuse, lambda: live.current.brakes.proxies, self.telemetry)
         self.brakes = Brakes(lambda: live.current.brakes, self.telemetry, abuse=gate)
         shards = [
@@ -180,18 +188,37 @@ class Server:
             self._charges,
             moderation=self.moderation,
             abuse=self.brakes,
+            context=lambda: live.current.context,
         )
-        tools = RunTools(chat=self.directory, store=self._store.client, node=node)
+        tools = RunTools(
+            chat=self.directory,
+            store=self._store.client,
+            node=node,
+            context=lambda: live.current.context,
+        )
         self.responses = RunDirectory(tools, shards)
         self._recorder = Recorder(self.responses, tools)
+        self.workers = Workers(
+            self.responses,
+            WorkTools(
+                store=self._store.client,
+                writer=Writer(self.directory, lambda: live.current.context.model),
+                moderation=self.moderation,
+                telemetry=self.telemetry,
+                settings=lambda: live.current,
+                now_ms=_wall_ms,
+            ),
+            node,
+        )
+        self.telemetry.watch_work(self.workers.age_s)
         self._contents = files or contents(settings)
         self._reaper = Reaper(
             self.responses, tools, contents=self._contents, alone=is_alone(settings)
         )
         self._lag: LoopLag
         self.watchman = Watchman(
-            # Responses first: what ends them ends their sessions.
-            (self.responses, self.directory),
+            # Workers first, since nobody waits for them. What ends responses ends their sessions.
+            (self.workers, self.responses, self.directory),
             drain_s=lambda: live.current.shutdown.drain_s,
         )
         self.tree = self._tree([shard for _, shard in shards])
@@ -228,7 +255,11 @@ class Server:
     def concerns(self) -> tuple[str, ...]:
         """What an operator has to see to although traffic may come."""
         policy = None if self._policy is None else self._policy.concern()
-        concerns = {"store": self.store_status.concern(), "moderation": policy}
+        concerns = {
+            "store": self.store_status.concern(),
+            "moderation": policy,
+            "prompts": self.prompts.concern(),
+        }
         problems = self._problems()
         degraded = problems if len(problems) < len(self.pools) else []
         return (*(f"{who}: {why}" for who, why in concerns.items() if why is not None), *degraded)
@@ -291,6 +322,10 @@ class Server:
             contents=self._contents,
             brakes=self.brakes,
             moderation=self.moderation,
+            prompting=Prompting(
+                prompts=self.prompts, default=lambda model: prompt_for(live.current, model)
+            ),
+            context=lambda: live.current.context,
         )
         commands = OpsCommands(
             operator=Operator(lambda: self.tree, _UNTOUCHABLE),
@@ -328,6 +363,7 @@ class Server:
                 self._store.child("store"),
                 ChildSpec(id="accounts", start=self.accounts.run),
                 ChildSpec(id="abuse", start=self.abuse.run),
+                ChildSpec(id="prompts", start=self.prompts.run),
                 # As the next two.
                 ChildSpec(id="meter", start=self.meter.run),
                 ChildSpec(id="charges", start=self._charges.run),
@@ -338,6 +374,7 @@ class Server:
                 *(() if policy is None else (policy.child("moderation"),)),
                 pools.child("pools"),
                 sessions.child("sessions"),
+                self.workers.child("workers"),
                 _http_child("http:api", api, self._listeners.api, self._http),
                 ChildSpec(id="watchman", start=self.watchman.run, shutdown=Forever()),
             ],

@@ -21,6 +21,7 @@ from antiphon.cli_admin import db, keys, users
 from antiphon.cli_engines import engines, prepared_model
 from antiphon.cli_options import config_option, quietly
 from antiphon.cli_policy import policy
+from antiphon.cli_prompts import prompts
 from antiphon.cli_simulate import simulate
 from antiphon.cli_usage import usage
 from antiphon.errors import AntiphonError, ModelError, RulesError, SettingsError
@@ -95,6 +96,7 @@ main.add_command(usage)
 main.add_command(db)
 main.add_command(policy)
 main.add_command(abuse)
+main.add_command(prompts)
 
 
 @main.group()

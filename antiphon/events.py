@@ -11,19 +11,30 @@ from typing import Literal
 import msgspec
 
 from antiphon.errors import AntiphonError
-from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
+from antiphon.ids import EngineRequest, ItemId, ModelName, RequestId, SlotIndex
+from antiphon.tools import CallDelta, CallEnded, CallStarted, Toolbox, ToolCall
 from antiphon.verdicts import Judged, Scoring
+from antiphon.views import Manifest, Piece, Truncation
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a conversation, its text parts already joined."""
+    """One message of a conversation, its text parts already joined. A call is a message of its own
+    whose content is empty; so is its result, of the role `tool`."""
 
     role: Role
     content: str
     name: str | None = None
+    call: ToolCall | None = None
+    call_id: str | None = None
+    """Of a result: which call it is of."""
+
+    @property
+    def text(self) -> str:
+        """What it says: its content, or a call's arguments."""
+        return self.content if self.call is None else self.call.arguments
 
 
 # ── server → host ────────────────────────────────────────────────────────────────────────────────
@@ -133,7 +144,8 @@ class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What one slot gained in a step: text that may leave, tokens so far, and the end if it came.
 
     `tokens` counts all generated tokens of this request, also those whose text is still held back.
-    `prompt_tokens` is said by an engine that has counted them itself.
+    `prompt_tokens` is said by an engine that has counted them itself, `cached_tokens`, how many of
+    them it had computed before, once by one that can tell.
     """
 
     slot: SlotIndex
@@ -143,6 +155,7 @@ class SlotText(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     end: EndReason | None = None
     logprobs: list[TokenLogprob] | None = None
     prompt_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,6 +264,12 @@ class Turn:
     model: ModelName
     messages: tuple[Message, ...]
     sampling: Sampling
+    pieces: tuple[Piece, ...] = ()
+    """What each of the messages is; none where all must be shown as they are."""
+    truncation: Truncation = "disabled"
+    """Whether old turns may be left out where not all fit."""
+    compact: int | None = None
+    """With more tokens than that in old turns, the older of them are left out in any case."""
     choices: int = 1
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
@@ -271,6 +290,7 @@ class Turn:
     """Nobody waits for its first token."""
     continues_tool: bool = False
     """Its last message is the result of a tool."""
+    tools: Toolbox | None = None
     affinity: str = ""
     """The same for turns that begin alike, such as those of a conversation; empty where nobody
     knows better than the messages."""
@@ -280,11 +300,19 @@ class Turn:
     """What the reader reads, BCP 47, the preferred first: for texts that are the server's own."""
     judges: bool = False
     """Its text is a judgement of another turn's, made by a guard model: nobody judges it."""
+    upkeep: bool = False
+    """It is the server's own work on what the user has said, such as a title: nobody pays for
+    it."""
     scoring: Scoring | None = None
     """None where the client asked nothing of the classifier; rules judge it all the same."""
     silent: frozenset[str] = frozenset()
     """Fields of `sampling` that the client said nothing about: another model that answers has
     other defaults."""
+    prompt_version: str | None = None
+    """Of the operator's system prompt that it begins with, as `name@version`."""
+    unjudged: int = 0
+    """How many of its first messages no rule judges: the operator's own words, and what was judged
+    when it came."""
 
 
 class CancelCause(enum.StrEnum):
@@ -309,6 +337,12 @@ class FinishReason(enum.StrEnum):
     STOP = "stop"
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+    TOOL_CALLS = "tool_calls"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self in {FinishReason.STOP, FinishReason.TOOL_CALLS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +370,10 @@ class TurnPlaced:
     limits: tuple[RateLimit, ...] = ()
     policy: str | None = None
     """The version of the rules that judge it; None where there are none."""
+    manifest: Manifest | None = None
+    """What the model is shown; None where it is simply what the client sent."""
+    counts: tuple[tuple[ItemId, int], ...] = ()
+    """Tokens of items that had not been counted before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +411,8 @@ class Usage:
 
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
+    """Of the prompt: what the engine had computed before."""
 
     @property
     def total_tokens(self) -> int:
@@ -396,4 +436,7 @@ class TurnFailed:
     usage: Usage = field(default=Usage(prompt_tokens=0, completion_tokens=0))
 
 
-TurnEvent = TurnPlaced | Delta | Refused | ChoiceEnded | TurnEnded | TurnFailed
+Said = Delta | CallStarted | CallDelta | CallEnded
+"""What a model says in a choice."""
+
+TurnEvent = TurnPlaced | Said | Refused | ChoiceEnded | TurnEnded | TurnFailed

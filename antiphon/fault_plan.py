@@ -65,6 +65,10 @@ class Site(enum.Enum):
     STORE_WRITE = "store.write", "a statement has written, its transaction is open", _CRASH
     STORE_COMMIT = "store.commit", "all is written and not committed", _CRASH
     STORE_COMMITTED = "store.committed", "it is committed and nobody knows yet", _CRASH
+    WORKER_STEP = "worker.step", "a title, a summary or memories are about to be made", _HARM
+    WORKER_WRITE = "worker.write", "they are made and not written", _HARM
+    WORKER_WRITTEN = "worker.written", "they are written, the conversation still held", _HARM
+    WORKER_DONE = "worker.done", "all is done, and the store not told", _HARM
     HTTP_ACCEPT = "http.accept", "accepting fails for want of file descriptors", _OWN
     HTTP_READ_DROP = "http.read.drop", "the connection is lost while the client sends", _OWN
     HTTP_WRITE_DROP = "http.write.drop", "the connection is lost before an answer's bytes", _OWN

@@ -32,6 +32,9 @@ TenantId = NewType("TenantId", str)
 KeyId = NewType("KeyId", str)
 """`key_…`: names a key without giving it away."""
 
+MemoryId = NewType("MemoryId", str)
+"""`mem_…`: one thing that is remembered of a user."""
+
 NodeId = NewType("NodeId", str)
 """One run of a server process, `node_…`; another run of the same program is another node."""
 
@@ -76,6 +79,10 @@ def new_user_id() -> UserId:
 
 def new_key_id() -> KeyId:
     return KeyId(f"key_{secrets.token_hex(8)}")
+
+
+def new_memory_id() -> MemoryId:
+    return MemoryId(f"mem_{secrets.token_hex(12)}")
 
 
 def new_node_id() -> NodeId:

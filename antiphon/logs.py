@@ -56,9 +56,11 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |
 | circuit_closed           | scheduling  | a probe was answered; calls pass again                  |
 | turn_overdue             | scheduling  | a turn ran into its deadline and is cut                 |
+| context_cut              | routing     | old turns are not shown, nor is a summary of them       |
 | turn_routed              | routing     | a pool took a turn: which, why, and who was passed over |
 | turn_refused             | routing     | no pool took it: which were asked, and why not          |
 | submit_failed            | sessions    | no scheduler took the turn in time                      |
+| call_not_retried         | sessions    | a malformed call of a function stays so: no room for it |
 | faults_active            | faults      | a fault plan is at work: this is a test of the server   |
 | fault_injected           | faults      | the plan struck: at which site, and how                 |
 | store_opened             | store       | the database is open and its schema up to date          |
@@ -77,6 +79,8 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | bookkeeping_paused       | metering    | the store is away; bills and leases wait                |
 | reservations_lapsed      | metering    | what a killed server had reserved is free again         |
 | plan_undefined           | accounts    | a user has a plan that the settings don't have          |
+| prompt_in_force          | prompts     | other versions of a system prompt count from now on     |
+| prompt_unusable          | prompts     | the settings name one that nobody can be given: why     |
 | braked                   | http        | an address or a key is refused for a while: why         |
 | abuse_acted              | abuse       | somebody is warned, slowed down or suspended: why       |
 | abuse_seen               | abuse       | the same, where the settings only watch                 |
@@ -98,6 +102,10 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | tree_stopped             | supervision | the whole tree has ended                                |
 | drain_started            | watchman    | no new turns; open ones may run on                      |
 | drain_finished           | watchman    | none is open, or the rest were interrupted              |
+| work_failed              | workers     | no title, summary or memory yet: why; it is tried again |
+| work_given_up            | workers     | the same too often; a conversation is left as it is     |
+| work_paused              | workers     | the store is away; titles and summaries wait            |
+| work_resumed             | workers     | it is back, and they are made again                     |
 | removal_postponed        | workers     | a file without records stays until the next sweep       |
 | response_not_saved       | responses   | the store is away; the reaper will tell it              |
 | turn_not_withdrawn       | responses   | a refused turn is stored; the reaper will undo that     |

@@ -1,10 +1,11 @@
-"""From items, which the API shows and the store keeps, to messages, which models read.
+"""From items, which the API shows and the store keeps, to messages, which models read. A call is a
+message of its own, and so is its result.
 
 Pure. Keeps the rule that nothing is left out silently: what no model here can read is refused, and
 what no model may read has something in its place that says so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,13 +13,16 @@ from antiphon.errors import InvalidRequest
 from antiphon.events import Message, Role
 from antiphon.ids import ItemId
 from antiphon.records import Item
+from antiphon.tools import ToolCall
 
 WITHHELD = "withheld"
 """Where the body of a refusal names the items for which it was refused."""
+CALLS = "tool_calls"
+"""Where the body of a kept chat's message has the calls that were made in it."""
 PLACEHOLDER = "[This message was removed by the content policy.]"
 """What a model reads instead of such an item."""
 
-_ROLES = {"system", "developer", "user", "assistant"}
+_ROLES = {"system", "developer", "user", "assistant", "tool"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 """Kinds of parts that are text, and where they have it."""
 
@@ -28,13 +32,24 @@ def message_of(item: Item) -> Message | None:
 
     Raises InvalidRequest for an item that no model here can read.
     """
-    if item.type == "reasoning":
-        return None
+    match item.type:
+        case "reasoning":
+            return None
+        case "function_call":
+            return Message(role="assistant", content="", call=_call(item.body))
+        case "function_call_output":
+            call_id = str(item.body.get("call_id", ""))
+            return Message(role="tool", content=_content(item, "output"), call_id=call_id)
     role = item.role or item.body.get("role")
     if item.type != "message" or role not in _ROLES:
         raise _unreadable(item, item.type)
     name = item.body.get("name")
-    return Message(role=cast("Role", role), content=_content(item), name=name)
+    return Message(
+        role=cast("Role", role),
+        content=_content(item, "content"),
+        name=name,
+        call_id=item.body.get("tool_call_id"),
+    )
 
 
 def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
@@ -45,14 +60,26 @@ def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
 def shown(items: Sequence[Item]) -> tuple[tuple[ItemId, Message], ...]:
     """What a model is shown of them, each with its item. Raises InvalidRequest, as `message_of`."""
     withheld = withheld_of(items)
-    found = []
-    for item in items:
-        message = message_of(item)
-        if message is not None and item.id in withheld:
-            message = replace(message, content=PLACEHOLDER)
-        if message is not None:
-            found.append((item.id, message))
-    return tuple(found)
+    return tuple(
+        (item.id, _hidden(message) if item.id in withheld else message)
+        for item in items
+        for message in _messages_in(item)
+    )
+
+
+def check_results(context: Iterable[Item], input: Sequence[Item]) -> None:
+    """Raises InvalidRequest for a result in the input that is of no call before it."""
+    known: set[str] = set()
+    for is_new, items in ((False, context), (True, input)):
+        for item in items:
+            call = str(item.body.get("call_id", ""))
+            if item.type == "function_call":
+                known.add(call)
+            elif item.type == "function_call_output" and is_new and call not in known:
+                raise InvalidRequest(
+                    f"No tool call found for function call output with call_id {call[:100]}.",
+                    "input",
+                )
 
 
 def withheld_of(items: Iterable[Item]) -> frozenset[str]:
@@ -60,8 +87,32 @@ def withheld_of(items: Iterable[Item]) -> frozenset[str]:
     return frozenset(id for item in items for id in item.body.get(WITHHELD, ()))
 
 
-def _content(item: Item) -> str:
-    content = item.body.get("content") or ""
+def _messages_in(item: Item) -> Iterator[Message]:
+    """What it says first, and then its calls."""
+    message, calls = message_of(item), item.body.get(CALLS, ())
+    if message is not None and (message.content or not calls):
+        yield message
+    for call in calls:
+        yield Message(role="assistant", content="", call=_call(call))
+
+
+def _call(body: dict[str, Any]) -> ToolCall:
+    return ToolCall(
+        id=str(body.get("call_id", "")),
+        name=str(body.get("name", "")),
+        arguments=str(body.get("arguments", "")),
+    )
+
+
+def _hidden(message: Message) -> Message:
+    """A call is still one, since its result may follow."""
+    if message.call is None:
+        return replace(message, content=PLACEHOLDER)
+    return replace(message, call=replace(message.call, arguments="{}"))
+
+
+def _content(item: Item, name: str) -> str:
+    content = item.body.get(name) or ""
     if isinstance(content, str):
         return content
     # A line each, as vLLM joins them: chat templates take one string.

@@ -84,6 +84,32 @@ class RefusalClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, 
     index: int
 
 
+class CallOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="call"):
+    """A call of a function begins: `response.output_item.added`. It is an item of its own, numbered
+    on from those before it; `choice` is the message that it belongs to in a chat."""
+
+    index: int
+    item: ItemId
+    call: str
+    name: str
+    choice: int = 0
+
+
+class ArgumentsAdded(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="arguments"):
+    """`response.function_call_arguments.delta`."""
+
+    index: int
+    text: str
+
+
+class ArgumentsClosed(
+    msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="arguments_done"
+):
+    """`response.function_call_arguments.done`: they are whole."""
+
+    index: int
+
+
 class ItemClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="item_done"):
     """`response.output_item.done`. The item is complete, or it isn't and `finish` says why; None
     when the response was cancelled or failed."""
@@ -111,6 +137,9 @@ ResponseEvent = (
     | RefusalOpened
     | RefusalAdded
     | RefusalClosed
+    | CallOpened
+    | ArgumentsAdded
+    | ArgumentsClosed
     | ItemClosed
     | Ended
 )

@@ -19,6 +19,8 @@ from antiphon.events import (
 from antiphon.ids import ModelName, ResponseId, UserId
 from antiphon.narration import Watcher
 from antiphon.records import Claim, Item, Principal, Response
+from antiphon.tools import Tool, ToolFormat
+from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 
 
@@ -47,12 +49,15 @@ class NewAnswer:
     """A request for an answer that is kept, checked as far as that needs no store.
 
     `turn.messages` is what comes before the context of its conversation, such as instructions;
-    `input` comes after it. An answer that isn't `stored` leaves no trace.
+    `input` comes after it. An answer that isn't `stored` leaves no trace. `prompt` is the
+    operator's, and comes before everything: `turn.unjudged` counts it, `turn.prompt_version` names
+    it.
     """
 
     response: Response
     input: tuple[Item, ...]
     turn: Turn
+    prompt: Message | None = None
     stored: bool = True
     claim: Claim | None = None
     retry_fingerprint: str | None = None
@@ -119,7 +124,16 @@ class ChatTokenizer(Protocol):
     def longest_token(self) -> int:
         """The most characters that one token can stand for."""
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    @property
+    def tool_format(self) -> ToolFormat | None:
+        """How its template has calls written; None where it knows nothing of tools, and must be
+        shown neither tools nor calls nor their results."""
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text by itself. Called from any thread. Raises InvalidRequest for what is
+        none."""
+
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         """Token ids of the rendered prompt, ready for the assistant's turn. Text that spells a
         special token is encoded as plain text. Called from any thread. Raises InvalidRequest when
         the template refuses the messages."""
@@ -149,8 +163,8 @@ class Chat(Protocol):
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         """Raises ModelNotFound."""
 
-    async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
-        """How many tokens the model is shown for these messages, up to where it speaks. Raises
+    async def count_tokens(self, turn: Turn) -> int:
+        """How many tokens the model would be shown for the turn, up to where it speaks. Raises
         ModelNotFound, InvalidRequest when the model's template refuses the messages,
         ContextLengthExceeded where they are too long to be worth counting."""
 
@@ -324,6 +338,9 @@ class Telemetry(Protocol):
     def turn_routed(self, model: ModelName, reason: str) -> None:
         """A turn was taken by this model's pool; `reason` is a short word of a fixed set."""
 
+    def view_built(self, model: ModelName, manifest: Manifest) -> None:
+        """The same, and it is shown that of its conversation."""
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         """How many requests hold a slot and how many wait for one, now."""
 
@@ -351,6 +368,14 @@ class Telemetry(Protocol):
 
     def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
         """A turn ended, in whatever way: stop, length, abort or error."""
+
+    def prompt_used(self, prompt: str | None, finished_reason: str) -> None:
+        """The same; `prompt` is `name@version` of the one that it began with, if any."""
+
+    def tool_call(self, outcome: str) -> None:
+        """A model has called a function, or tried to: `chosen`, `required` or `retried` say how a
+        call came about that was made; `malformed` is an attempt that was none, after which there
+        may be a `retried` one, and `cut` one that the longest answer has ended."""
 
     def turn_cancelled(self, cause: CancelCause) -> None: ...
 
@@ -387,6 +412,14 @@ class Telemetry(Protocol):
 
     def policy_events_dropped(self, events: int) -> None:
         """There was no room for them while the store was away."""
+
+    def work_finished(self, kind: str, outcome: str) -> None:
+        """A background worker is done with a title, a summary or memories. `outcome` is how it was
+        made, `model` or `extract`; none (there was nothing to do), blocked (by the policy),
+        unwanted (it was deleted or written meanwhile), or failed: it is tried again."""
+
+    def work_done(self, seconds: float) -> None:
+        """All work on a conversation is done, so long after its last turn."""
 
     def store_refused(self, reason: str) -> None:
         """A unit was not begun: overloaded or circuit_open."""

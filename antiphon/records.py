@@ -13,6 +13,7 @@ from antiphon.ids import (
     FileId,
     ItemId,
     KeyId,
+    MemoryId,
     ModelName,
     NodeId,
     RequestId,
@@ -105,6 +106,89 @@ class Conversation:
     title: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     archived_ms: int | None = None
+    memory: bool | None = None
+    """Whether what is known of the user is shown in it, and learned from it; None is as the
+    settings say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What stands for the first items of a conversation. The one that covers most counts."""
+
+    conversation: ConversationId
+    until: ItemId
+    """The last item that it covers; it covers all before it, too."""
+    items: int
+    """How many those are, of every type. Where that isn't how many there are, some have gone or
+    come since they were read, and it isn't kept."""
+    tokens: int
+    """Of all these items, as they were counted when it was made."""
+    text: str
+    made_by: str
+    """The model's name, or `extract`: sentences taken out of the items as they stand."""
+    created_ms: int
+
+
+class MemoryOrigin(enum.StrEnum):
+    """How something came to be remembered."""
+
+    STATED = "stated"
+    """The user said so in a conversation."""
+    ADDED = "added"
+    """The user wrote it down, or has changed it since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Something that a user has said of themselves, a sentence or two."""
+
+    id: MemoryId
+    user: UserId
+    text: str
+    origin: MemoryOrigin
+    created_ms: int
+    updated_ms: int
+    conversation: ConversationId | None = None
+    """Where it was said. It goes when that goes."""
+    item: ItemId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingWork:
+    """A conversation in which turns have ended since background workers were last done with it."""
+
+    conversation: Conversation
+    mark: int
+    """Grows with each turn that ends there."""
+    attempts: int
+    summary: Summary | None
+    remembered: ItemId | None
+    """The last item that was looked at for what is to be remembered; None is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptVersion:
+    """A system prompt. It never changes: a change is the next version."""
+
+    name: str
+    version: int
+    """From 1."""
+    text: str
+    """With `{{name}}` for its variables."""
+    note: str
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptActivation:
+    """Which versions of a prompt are in force, from this moment to the next activation."""
+
+    name: str
+    number: int
+    """From 1, for each name."""
+    arms: dict[int, float]
+    """Share of conversations by version; together 1."""
+    created_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,13 +310,24 @@ class NewTurn:
     accepted within the last minutes, which runs or has just ended, is this turn, sent again by an
     SDK. One that was cancelled since its client had gone is replaced by this one."""
     is_retry: bool = False
+    whole: bool = False
+    """Whether it sees all items of its conversation, and no summary."""
+    memory_default: bool = False
+    """Whether a conversation that doesn't say it has a memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The turn is written. `context` is what came before its input, oldest first."""
+    """What a turn sees. `context` is what came before its input, oldest first; where there is a
+    summary, what came after that. A chain of responses has neither summary nor memories."""
 
     context: tuple[Item, ...]
+    summary: Summary | None = None
+    opening: int = 0
+    """How many of the first of `context` the summary covers, too: what a conversation began with
+    to say how it is to go."""
+    memories: tuple[Memory, ...] = ()
+    """Of its user, oldest first, for a conversation that has a memory; the latest 200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +368,8 @@ class FinalState:
     trace: Trace | None = None
     events: EventBatch | None = None
     """The last events, terminal one included, in the same transaction."""
+    counts: dict[ItemId, int] = field(default_factory=dict)
+    """How many tokens items have where it ran, for those of which that wasn't known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import msgspec
 from antiphon.abuse_settings import AbuseSettings, check_abuse
 from antiphon.alias_settings import AliasSettings
 from antiphon.brake_settings import BrakeSettings, check_brakes
+from antiphon.context_settings import ContextSettings, check_context
 from antiphon.engine_settings import EngineSettings as EngineSettings
 from antiphon.engine_settings import PoolSettings as PoolSettings
 from antiphon.engine_settings import check_engine
@@ -24,6 +25,7 @@ from antiphon.model_names import check_names, served_name
 from antiphon.openvino_settings import OpenVinoSettings
 from antiphon.plan_settings import PlanSettings
 from antiphon.policy_settings import PolicySettings, check_policy
+from antiphon.prompts import is_prompt_name
 from antiphon.scheduling_settings import SchedulingSettings, check_scheduling
 from antiphon.server_settings import DatabaseSettings as DatabaseSettings
 from antiphon.server_settings import GenerationSettings as GenerationSettings
@@ -78,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     brakes: BrakeSettings = BrakeSettings()
     abuse: AbuseSettings = AbuseSettings()
     policy: PolicySettings = PolicySettings()
+    context: ContextSettings = ContextSettings()
     database: DatabaseSettings = DatabaseSettings()
     retention: RetentionSettings = RetentionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
@@ -227,7 +230,9 @@ def check_settings(settings: Settings) -> None:
     check_brakes(settings.brakes)
     check_abuse(settings.abuse)
     check_policy(settings.policy)
+    check_context(settings.context)
     _check_tables(settings)
+    _check_prompts(settings)
     if settings.queue.max_tokens < settings.generation.default_max_tokens:
         raise SettingsError("queue.max_tokens", "must be at least generation.default_max_tokens")
     if settings.shutdown.drain_s >= settings.shutdown.budget_s:
@@ -250,6 +255,15 @@ def _check_tables(settings: Settings) -> None:
     if settings.default_plan is not None and settings.default_plan not in settings.plans:
         raise SettingsError("default_plan", "must be one of plans")
     check_model_names(settings, model_names(settings))
+
+
+def _check_prompts(settings: Settings) -> None:
+    named = {f"aliases.{name}.prompt": alias.prompt for name, alias in settings.aliases.items()}
+    for key, prompt in ({"context.prompt": settings.context.prompt} | named).items():
+        if prompt is not None and not is_prompt_name(prompt):
+            raise SettingsError(
+                key, "must be a name of at most 64 letters, digits, dots, hyphens and underscores"
+            )
 
 
 def _check_pool(key: str, pool: PoolSettings) -> None:

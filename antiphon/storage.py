@@ -13,6 +13,7 @@ from antiphon.ids import (
     FileId,
     ItemId,
     KeyId,
+    MemoryId,
     ModelName,
     NodeId,
     ResponseId,
@@ -30,13 +31,18 @@ from antiphon.records import (
     FinalState,
     Item,
     JsonObject,
+    Memory,
     NewTurn,
     Orphan,
     Page,
+    PendingWork,
+    PromptActivation,
+    PromptVersion,
     Receipt,
     Repeated,
     Response,
     ResponseKind,
+    Summary,
     TokenUsage,
     UsageEntry,
     User,
@@ -117,7 +123,7 @@ class Store(Protocol):
         """By their last change; `search` is part of a title, in any case. Raises UnknownCursor."""
 
     async def update_conversation(self, conversation: Conversation) -> Conversation | None:
-        """Replace title, metadata, archived_ms and updated_ms."""
+        """Replace title, metadata, archived_ms, memory and updated_ms."""
 
     async def delete_conversation(
         self, user: UserId, id: ConversationId, now_ms: int
@@ -145,6 +151,83 @@ class Store(Protocol):
     ) -> Receipt | None:
         """Raises ConversationLocked."""
 
+    # ── what background workers make of conversations ────────────────────────────────────────────
+
+    async def take_work(
+        self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 8
+    ) -> tuple[PendingWork, ...]:
+        """Conversations with work that nobody holds, the oldest mark first, held until `lease_ms`.
+        Ending a turn in a conversation marks it, in the same transaction."""
+
+    async def renew_work(self, work: PendingWork, owner: NodeId, *, lease_ms: int) -> bool:
+        """Hold it until `lease_ms`; False when the owner has lost it, or the conversation is
+        gone."""
+
+    async def finish_work(
+        self,
+        work: PendingWork,
+        owner: NodeId,
+        *,
+        remembered: ItemId | None = None,
+        again_ms: int | None = None,
+    ) -> bool:
+        """Let go of it. It is done unless turns have ended there since, or `again_ms` says when it
+        is to be tried again; `attempts` grows only in the latter case, and begins anew in the
+        former. False when the owner has lost it; then nothing is written."""
+
+    async def give_title(self, user: UserId, id: ConversationId, title: str) -> bool:
+        """Unless it has one by now."""
+
+    async def summary(self, user: UserId, conversation: ConversationId) -> Summary | None: ...
+
+    async def add_summary(self, user: UserId, summary: Summary) -> bool:
+        """False, and nothing is written, when there is no such conversation or item any more, when
+        it covers another number of items than there are (some were deleted since they were read),
+        or when there is one that covers as much."""
+
+    # ── memory ───────────────────────────────────────────────────────────────────────────────────
+
+    async def memories(self, user: UserId, page: Page) -> tuple[Memory, ...]:
+        """By creation. Raises UnknownCursor."""
+
+    async def memory(self, user: UserId, id: MemoryId) -> Memory | None: ...
+
+    async def add_memories(
+        self, user: UserId, memories: Sequence[Memory], *, most: int
+    ) -> tuple[Memory, ...]:
+        """Those that were written: not what the user's memory has already, in any case and
+        spacing, not what comes from an item or a conversation that is gone, not what was forgotten
+        of that item, and none once there are `most`. What was stated elsewhere too stays until all
+        of that is gone; what is ADDED and was STATED until now is returned as it is there."""
+
+    async def update_memory(
+        self, user: UserId, id: MemoryId, text: str, now_ms: int
+    ) -> Memory | None:
+        """From then on it is ADDED, and stays when its conversation goes. Raises InvalidRequest
+        where another one says that already."""
+
+    async def delete_memory(self, user: UserId, id: MemoryId, now_ms: int) -> Receipt | None:
+        """It isn't learned again from the same item."""
+
+    async def delete_memories(self, user: UserId, now_ms: int) -> Receipt:
+        """All of the user's."""
+
+    # ── system prompts ───────────────────────────────────────────────────────────────────────────
+
+    async def add_prompt(self, name: str, text: str, note: str, now_ms: int) -> PromptVersion:
+        """The next version. It is in force only once it is activated."""
+
+    async def prompt_versions(self, name: str | None = None) -> tuple[PromptVersion, ...]:
+        """By name and version; without a name, all there are."""
+
+    async def activate_prompt(
+        self, name: str, arms: dict[int, float], now_ms: int
+    ) -> PromptActivation:
+        """Raises RecordNotFound for a version that isn't there."""
+
+    async def prompt_activations(self, name: str | None = None) -> tuple[PromptActivation, ...]:
+        """By name, the latest first."""
+
     # ── turns ────────────────────────────────────────────────────────────────────────────────────
 
     async def accept_turn(self, turn: NewTurn) -> Accepted | Repeated:
@@ -161,8 +244,10 @@ class Store(Protocol):
         *,
         conversation: ConversationId | None = None,
         previous: ResponseId | None = None,
-    ) -> tuple[Item, ...]:
-        """What a turn there would see, oldest first. Raises RecordNotFound."""
+        whole: bool = False,
+        memory_default: bool = False,
+    ) -> Accepted:
+        """What a turn there would see. Raises RecordNotFound."""
 
     async def withdraw_turn(self, id: ResponseId, owner: NodeId) -> bool:
         """Undo accept_turn, claim and all: the turn was refused before any work. False when the
@@ -320,6 +405,7 @@ READS = frozenset(
         *("response", "responses", "events", "input_items", "claimed"),
         *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
         *("usage_sums", "bills", "policy_events"),
+        *("summary", "memories", "memory", "prompt_versions", "prompt_activations"),
     }
 )
 """The methods that change nothing."""

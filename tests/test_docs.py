@@ -64,6 +64,8 @@ def exported() -> Iterator[str]:
         lambda: AbuseStatistics(signals={}, actions={}, subjects={}, remembered=0, owed=0)
     )
     telemetry.watch_policy(lambda: A_POLICY)
+    telemetry.watch_prompts(lambda: ())
+    telemetry.watch_work(lambda: 0.0)
     for family in registry.collect():
         if family.name.startswith("antiphon_"):
             yield from (family.name + suffix for suffix in SUFFIXES[family.type])

@@ -5,8 +5,16 @@ import pytest
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message
 from antiphon.ids import ItemId
-from antiphon.messages import PLACEHOLDER, WITHHELD, message_of, messages_of, shown
+from antiphon.messages import (
+    PLACEHOLDER,
+    WITHHELD,
+    check_results,
+    message_of,
+    messages_of,
+    shown,
+)
 from antiphon.records import Item
+from antiphon.tools import ToolCall
 
 
 def item(*, type: str = "message", role: str | None = "user", **body) -> Item:
@@ -48,7 +56,7 @@ def test_reasoning_is_not_shown_again():
 @pytest.mark.parametrize(
     "unreadable",
     [
-        item(type="function_call", role=None),
+        item(type="custom_tool_call", role=None),
         item(role="robot", content="hi"),
         item(content=[{"type": "input_image", "image_url": "x"}]),
         item(content=[{"type": "input_file", "file_id": "file-1"}]),
@@ -80,3 +88,61 @@ def test_what_was_blocked_has_a_placeholder_and_what_is_said_of_it_is_read():
         Message(role="assistant", content="No."),
     )
     assert shown((blocked,)) == ((blocked.id, Message(role="user", content="a bomb")),)
+
+
+def an_item(kind: str, id: str = "fc_1", **body) -> Item:
+    return Item(id=ItemId(id), type=kind, body={"type": kind, **body}, created_ms=1)
+
+
+CALL = an_item("function_call", call_id="c", name="f", arguments='{"a": 1}')
+RESULT = an_item("function_call_output", "fco_1", call_id="c", output="18")
+
+
+def test_calls_and_results_are_messages_of_their_own():
+    parts = [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]
+    long = an_item("function_call_output", "fco_2", call_id="c", output=parts)
+
+    assert messages_of([CALL, RESULT, long]) == (
+        Message(
+            role="assistant", content="", call=ToolCall(id="c", name="f", arguments='{"a": 1}')
+        ),
+        Message(role="tool", content="18", call_id="c"),
+        Message(role="tool", content="a\nb", call_id="c"),
+    )
+
+
+def test_a_result_that_no_model_can_read_is_refused():
+    image = an_item("function_call_output", call_id="c", output=[{"type": "input_image"}])
+
+    with pytest.raises(InvalidRequest):
+        messages_of([image])
+
+
+def test_the_calls_of_a_kept_chats_message_follow_what_it_says():
+    calls = [{"call_id": "c", "name": "f", "arguments": "{}"}]
+    said = item(role="assistant", content="Hm.", tool_calls=calls)
+    silent = item(role="assistant", content=[{"type": "output_text", "text": ""}], tool_calls=calls)
+    call = Message(role="assistant", content="", call=ToolCall(id="c", name="f", arguments="{}"))
+
+    assert messages_of([said]) == (Message(role="assistant", content="Hm."), call)
+    assert messages_of([silent]) == (call,)
+
+
+def test_of_a_call_that_was_blocked_only_that_it_was_made_is_shown():
+    refusal = item(type="message", role="assistant", content=[], **{WITHHELD: ["fc_1", "fco_1"]})
+
+    call, result = messages_of([CALL, RESULT, refusal])[:2]
+
+    assert call.call == ToolCall(id="c", name="f", arguments="{}")
+    assert (result.content, result.call_id) == (PLACEHOLDER, "c")
+
+
+def test_a_result_is_of_a_call_that_came_before_it():
+    check_results([], [CALL, RESULT])
+    check_results([CALL], [RESULT])
+    check_results([RESULT], [item(content="what was kept is not gone into")])
+    for context, given in (([], [RESULT]), ([], [RESULT, CALL])):
+        with pytest.raises(InvalidRequest) as caught:
+            check_results(context, given)
+        message = "No tool call found for function call output with call_id c."
+        assert (str(caught.value), caught.value.param) == (message, "input")

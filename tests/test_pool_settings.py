@@ -83,6 +83,11 @@ def test_a_model_is_called_as_its_file_or_as_the_operator_says(given, model, is_
             'smaller = "x"\n[pools.a]\nmodel = "x"\nsmaller = "smollm2-135m-instruct"',
             "smaller",
         ),
+        (
+            '[aliases.a]\nmodels = ["smollm2-135m-instruct"]\nprompt = "no name"',
+            "aliases.a.prompt",
+        ),
+        ('[context]\nprompt = "a@1"', "context.prompt"),
         ("[aliases.auto]\nmodels = []", "aliases.auto.models"),
         ('[aliases.auto]\nmodels = ["none"]', "aliases.auto.models"),
         (

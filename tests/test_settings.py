@@ -23,6 +23,8 @@ def _other(name, default):
             return not default
         case float() if name in {"kv_fraction", "interactive_reserve"}:
             return 0.5
+        case float() if name.endswith("_share"):
+            return 0.55  # between those of two others
         case int() if name in {"kv_group", "activation_group"}:
             return 64
         case int() | float():
@@ -43,6 +45,7 @@ def _other(name, default):
                 "extras": "on",
                 "durability": "full",
                 "policy": "fcfs",
+                "truncation": "disabled",
                 "mode": "watch",
                 "upstream_url": "https://moderation.example/v1",
                 "events": "acted",

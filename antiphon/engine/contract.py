@@ -37,12 +37,14 @@ class EngineBroken(EngineError):
 @dataclass(frozen=True, slots=True)
 class Gained:
     """New tokens of one request in one step, an ending token included. `logprobs` is parallel to
-    `tokens`."""
+    `tokens`. `cached` comes with the first ones, from an engine that can tell: how many tokens of
+    the prompt it had computed for somebody before."""
 
     request: EngineRequest
     tokens: Sequence[int]
     logprobs: Sequence[float] | None = None
     end: EndReason | None = None
+    cached: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,7 @@ class HostRuntime:
                     tokens=text.tokens,
                     end=slot.end,
                     logprobs=piece.logprobs,
+                    cached_tokens=gained.cached,
                 )
             )
         return texts

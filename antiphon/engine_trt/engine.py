@@ -244,7 +244,8 @@ class TrtEngine:
         elif news.end is not None:
             run.over = True
         if news.tokens or news.end is not None:
-            self._result.gained.append(Gained(request, news.tokens, news.logprobs, news.end))
+            gained = Gained(request, news.tokens, news.logprobs, news.end, news.cached)
+            self._result.gained.append(gained)
         if run.over:
             self._forget(request)
             if not run.output.finished:  # then its last word is due at once

@@ -46,6 +46,8 @@ class Reading:
     end: EndReason | None
     ended_by: str | None
     prefilled: int = 0
+    cached: int | None = None
+    """What a cache had of it, with the first token of all; None where the library can't say."""
 
 
 def read(run: Run) -> Reading:
@@ -53,10 +55,11 @@ def read(run: Run) -> Reading:
     cuts a stop token off."""
     completion = run.output.outputs[0]
     tokens = list(completion.token_ids[run.read :])
-    prefilled = 0
+    prefilled, cached = 0, None
     if tokens and not run.read:
-        cached = getattr(run.output, "cached_tokens", 0)
-        prefilled = len(run.admit.prompt) + len(run.generated) - cached
+        known = getattr(run.output, "cached_tokens", None)
+        prefilled = len(run.admit.prompt) + len(run.generated) - (known or 0)
+        cached = None if run.generated else known
     logprobs = None
     if run.admit.sampling.logprobs:
         logprobs = _logprobs(tokens, list(completion.logprobs or ())[run.read :])
@@ -64,7 +67,7 @@ def read(run: Run) -> Reading:
     reason = completion.finish_reason
     end = _ENDS.get(reason)
     strange = reason if end is None and reason not in (None, "not_finished") else None
-    return Reading(tokens, logprobs, end, strange, prefilled)
+    return Reading(tokens, logprobs, end, strange, prefilled, cached)
 
 
 def _logprobs(tokens: Sequence[int], entries: Sequence[Any]) -> list[float]:

@@ -61,6 +61,7 @@ AntiphonError
     ├─ QueueExpired           waited longer than the queue deadline
     ├─ ModerationUnavailable  nobody could judge a text, and that was all that was asked
     ├─ EngineUnavailable      no engine is ready and none became so in time
+    ├─ PromptUnavailable      the settings name a system prompt that can't be used
     ├─ Draining               the server is stopping
     └─ TurnInterrupted        the server ended an answer that had begun
 """
@@ -94,6 +95,7 @@ from antiphon.errors.requests import (
     NotPermitted,
     Overloaded,
     PayloadTooLarge,
+    PromptUnavailable,
     QueueExpired,
     QueueFull,
     RateLimited,
@@ -181,6 +183,7 @@ __all__ = [
     "OpsUnreachable",
     "Overloaded",
     "PayloadTooLarge",
+    "PromptUnavailable",
     "QueueExpired",
     "QueueFull",
     "RateLimited",

@@ -229,6 +229,16 @@ class EngineUnavailable(RequestError):
 
 
 @dataclass(eq=False)
+class PromptUnavailable(RequestError):
+    """The settings name a system prompt that can't be used: nothing is answered without it."""
+
+    retry_after_s: float
+    sentence: ClassVar[str] = (
+        "The system prompt of this server can't be used now. Please try again shortly."
+    )
+
+
+@dataclass(eq=False)
 class Draining(RequestError):
     """The server is stopping and takes no new work."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from quart_trio import QuartTrio
 
+from antiphon.context_settings import ContextSettings
 from antiphon.http.auth import require_key
 from antiphon.http.boundary import BoundedApp
 from antiphon.http.brakes import Brakes
@@ -13,8 +14,10 @@ from antiphon.http.openai.conversations.item_routes import ItemRoutes
 from antiphon.http.openai.conversations.routes import ConversationRoutes
 from antiphon.http.openai.document import DocumentRoutes
 from antiphon.http.openai.files.routes import FileRoutes
+from antiphon.http.openai.memory.routes import MemoryRoutes
 from antiphon.http.openai.models import ModelRoutes
 from antiphon.http.openai.moderations.routes import ModerationRoutes
+from antiphon.http.openai.prompting import Prompting
 from antiphon.http.openai.responses.routes import ResponseRoutes
 from antiphon.http.openai.stored_chat.routes import StoredChatRoutes
 from antiphon.http.openai.users.routes import UserRoutes
@@ -36,6 +39,8 @@ def make_api_app(
     contents: Contents | None = None,
     brakes: Brakes | None = None,
     moderation: Moderation | None = None,
+    prompting: Prompting | None = None,
+    context: Callable[[], ContextSettings] = ContextSettings,
 ) -> QuartTrio:
     """The application behind the API listener. Settings are asked for at each use. Without a store
     there is nothing that keeps state."""
@@ -49,6 +54,7 @@ def make_api_app(
         telemetry=telemetry,
         responses=responses,
         moderation=moderation,
+        prompting=prompting,
     ).register(app)
     ModelRoutes(chat=chat).register(app)
     if responses is not None and store is not None:
@@ -59,6 +65,8 @@ def make_api_app(
             http=settings,
             telemetry=telemetry,
             moderation=moderation,
+            prompting=prompting,
+            context=context,
         ).register(app)
         StoredChatRoutes(store=store, http=settings).register(app)
     if store is not None and contents is not None:
@@ -66,6 +74,7 @@ def make_api_app(
         ItemRoutes(store=store, contents=contents, http=settings).register(app)
         ExportRoutes(store=store).register(app)
         FileRoutes(store=store, contents=contents, http=settings).register(app)
+        MemoryRoutes(store=store, http=settings, context=context).register(app)
         UserRoutes(store=store, contents=contents, http=settings).register(app)
     if moderation is not None:
         ModerationRoutes(moderation=moderation, http=settings).register(app)

@@ -31,6 +31,7 @@ from antiphon.errors import (
     NotPermitted,
     Overloaded,
     PayloadTooLarge,
+    PromptUnavailable,
     QueueExpired,
     QueueFull,
     RateLimited,
@@ -168,6 +169,8 @@ def describe_error(error: BaseException) -> ErrorReply:
             return _refused(message, "server_error", "moderation_unavailable", after)
         case EngineUnavailable(retry_after_s=after):
             return _refused(message, "server_error", "engine_unavailable", after)
+        case PromptUnavailable(retry_after_s=after):
+            return _refused(message, "server_error", "prompt_unavailable", after)
         case Draining(retry_after_s=after):
             return _refused(message, "server_error", "server_stopping", after)
         case MaxChildren() | MailboxFull():

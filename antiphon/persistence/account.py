@@ -1,7 +1,7 @@
 """Everything that is stored about one user, as plain JSON."""
 
 from antiphon.ids import UserId
-from antiphon.persistence import codec, people, policy, quotas, responses
+from antiphon.persistence import codec, memories, people, policy, quotas, responses, summaries
 from antiphon.persistence.port import Transaction, statement
 from antiphon.records import Item, JsonObject
 
@@ -37,10 +37,16 @@ async def export(tx: Transaction, id: UserId) -> JsonObject | None:
     if user is None:
         return None
     conversations = []
+    summarised = await summaries.of_user(tx, id)
     for row in await tx.fetch(_CONVERSATIONS, id):
         items = codec.items(await tx.fetch(_ITEMS, row[0]))
+        summary = summarised.get(row[0])
         conversations.append(
-            {**codec.plain(codec.conversation(row)), "items": list(map(_plain_item, items))}
+            {
+                **codec.plain(codec.conversation(row)),
+                "items": list(map(_plain_item, items)),
+                "summary": None if summary is None else codec.plain(summary),
+            }
         )
     answers = []
     for row in await tx.fetch(_RESPONSES, id):
@@ -56,6 +62,7 @@ async def export(tx: Transaction, id: UserId) -> JsonObject | None:
         "keys": [codec.plain(key) for key in await people.keys(tx, id)],
         "conversations": conversations,
         "responses": answers,
+        "memories": [codec.plain(memory) for memory in await memories.of_user(tx, id)],
         "feedback": [codec.plain(codec.feedback(row)) for row in await tx.fetch(_FEEDBACK, id)],
         "files": [codec.plain(codec.file(row)) for row in await tx.fetch(_FILES, id)],
         "quota": await quotas.export(tx, id),

@@ -69,6 +69,22 @@ _PROBLEMS = {
         """FROM responses WHERE (status IN ('queued', 'in_progress')) = (completed_ms IS NOT NULL)
         """,
     ),
+    "summaries end with an item that is gone": _problem(
+        "summaries_without_item",
+        """FROM summaries s WHERE NOT EXISTS (SELECT 1 FROM items i
+            WHERE i.home = s.conversation_id AND i.position = s.until_position)""",
+    ),
+    "memories come from items that are gone": _problem(
+        "memories_without_item",
+        """FROM memory_sources s WHERE NOT EXISTS (SELECT 1 FROM items i
+            WHERE i.home = s.conversation_id AND i.id = s.item_id)""",
+    ),
+    "memories were stated nowhere": _problem(
+        "memories_without_source",
+        """FROM memories m WHERE m.origin = 'stated'
+            AND NOT EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = m.id
+                AND s.conversation_id = m.conversation_id AND s.item_id = m.item_id)""",
+    ),
     "conversations are locked by a response that has ended": _problem(
         "stale_locks",
         """FROM conversations c WHERE c.lock_response IS NOT NULL

@@ -11,7 +11,8 @@ from antiphon.records import Conversation, Item, Page
 _INSERT = statement(
     "conversations.insert",
     """INSERT INTO conversations (id, user_id, created_ms, updated_ms, title, metadata,
-        archived_ms, title_folded, next_position) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)""",
+        archived_ms, title_folded, next_position, memory)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)""",
 )
 _GET = statement(
     "conversations.get",
@@ -42,7 +43,21 @@ _LISTS = {
 _UPDATE = statement(
     "conversations.update",
     f"""UPDATE conversations SET title = $3, title_folded = $4, metadata = $5, archived_ms = $6,
-        updated_ms = $7 WHERE id = $1 AND user_id = $2 RETURNING {codec.CONVERSATION}""",
+        updated_ms = $7, memory = $8 WHERE id = $1 AND user_id = $2
+        RETURNING {codec.CONVERSATION}""",
+)
+_GIVE_TITLE = statement(
+    "conversations.give_title",
+    """UPDATE conversations SET title = $3, title_folded = $4
+        WHERE id = $1 AND user_id = $2 AND title IS NULL""",
+)
+_HOLD = statement(
+    "conversations.hold",
+    """SELECT id FROM conversations WHERE id = ANY($1) AND user_id = $2
+        ORDER BY id FOR KEY SHARE""",
+)
+HOLD_ALONE = statement(
+    "conversations.hold_alone", "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
 )
 UNLOCK = statement(
     "conversations.unlock",
@@ -109,6 +124,7 @@ async def create(tx: Transaction, conversation: Conversation, items: Sequence[It
         conversation.archived_ms,
         codec.folded(conversation.title),
         len(items),
+        _flag(conversation.memory),
     )
     batch = itemlog.writes(items, user=conversation.user, home=conversation.id, first=0)
     await itemlog.write(tx, batch, "items")
@@ -144,8 +160,20 @@ async def update(tx: Transaction, conversation: Conversation) -> Conversation | 
         codec.to_json(conversation.metadata),
         conversation.archived_ms,
         conversation.updated_ms,
+        _flag(conversation.memory),
     )
     return None if row is None else codec.conversation(row)
+
+
+async def give_title(tx: Transaction, user: UserId, id: ConversationId, title: str) -> bool:
+    """Its place among the others stays: nothing was said in it."""
+    return await tx.execute(_GIVE_TITLE, id, user, title, codec.folded(title)) == 1
+
+
+async def held(tx: Transaction, ids: Sequence[str], user: UserId) -> list[str]:
+    """Those that are the user's and that nobody deletes, nor any item of them, until the
+    transaction ends; turns go on."""
+    return [row[0] for row in await tx.fetch(_HOLD, list(ids), user)]
 
 
 async def unlocked(tx: Transaction, user: UserId, id: ConversationId, now_ms: int) -> bool:
@@ -196,3 +224,7 @@ async def item(tx: Transaction, user: UserId, id: ConversationId, wanted: ItemId
 
 async def find_items(tx: Transaction, user: UserId, ids: Sequence[ItemId]) -> tuple[Item, ...]:
     return codec.items(await tx.fetch(_FIND_ITEMS, list(ids), user))
+
+
+def _flag(value: bool | None) -> int | None:
+    return None if value is None else int(value)

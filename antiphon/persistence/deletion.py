@@ -7,10 +7,19 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from antiphon.errors import ResponseInProgress
-from antiphon.ids import ConversationId, FileId, ItemId, NodeId, ResponseId, UserId
-from antiphon.persistence import codec, files, policy, quotas
+from antiphon.ids import (
+    ConversationId,
+    FileId,
+    ItemId,
+    MemoryId,
+    NodeId,
+    ResponseId,
+    UserId,
+)
+from antiphon.persistence import codec, derived, files, memories, policy, quotas
 from antiphon.persistence.conversations import ITEM_POSITION, UNLOCK, unlocked
 from antiphon.persistence.port import Statement, Transaction, statement
 from antiphon.records import Receipt
@@ -53,6 +62,11 @@ _SAID_IN = statement(
 )
 FORGET_EVENTS = statement(
     "responses.forget_events", "UPDATE responses SET events_kept = 0 WHERE id = ANY($1)"
+)
+_ITEMS_OF_TURN = statement(
+    "items.of_turn",
+    """SELECT id FROM items WHERE home = $1 AND position >= $2 AND position <= $3
+        AND response_id = $4""",
 )
 _OF_TURN = {
     "file_uses": statement(
@@ -183,6 +197,7 @@ async def item(
         await removed.delete(tx, "response_events", _OF_RESPONSES["response_events"], answers)
         await tx.execute(FORGET_EVENTS, answers)
     await policy.forget_words_of(tx, id, None)
+    removed.rows += await derived.leave_items(tx, id, position[0], [wanted], now_ms)
     for table, sql in _OF_ITEM.items():
         await removed.delete(tx, table, sql, id, position[0])
     return await receipt(tx, removed, wanted, now_ms)
@@ -194,11 +209,9 @@ async def response(tx: Transaction, user: UserId, id: ResponseId, now_ms: int) -
         return None
     if row[0] is None:
         raise ResponseInProgress(id)
-    removed = Removed()
     _, conversation, *place = row
     await policy.forget_words_of(tx, conversation, id)
-    for table, sql in _OF_TURN.items():
-        await removed.delete(tx, table, sql, *place, id)
+    removed = await _turn(tx, id, place, now_ms)
     removed.add(await _responses(tx, [id], now_ms))
     return await receipt(tx, removed, id, now_ms)
 
@@ -209,8 +222,7 @@ async def withdraw(tx: Transaction, id: ResponseId, owner: NodeId) -> bool:
     if row is None:
         return False
     conversation, created_ms, *place = row
-    for sql in _OF_TURN.values():
-        await tx.execute(sql, *place, id)
+    await _turn(tx, id, place, created_ms)
     await quotas.release(tx, id)
     await _responses(tx, [id], created_ms)
     if conversation is not None:
@@ -225,10 +237,23 @@ async def unanswered(tx: Transaction, id: ResponseId) -> bool:
     if row is None:
         return False
     *place, completed_ms = row
-    for sql in _OF_TURN.values():
-        await tx.execute(sql, *place, id)
+    await _turn(tx, id, place, completed_ms)
     await _responses(tx, [id], completed_ms)
     return True
+
+
+async def memory(tx: Transaction, user: UserId, id: MemoryId, now_ms: int) -> Receipt | None:
+    ids = await memories.forgotten(tx, user, id)
+    if not ids:
+        return None
+    removed = Removed(rows=await derived.remove_memories(tx, ids))
+    return await receipt(tx, removed, id, now_ms)
+
+
+async def all_memories(tx: Transaction, user: UserId, now_ms: int) -> Receipt:
+    ids = await memories.forgotten(tx, user)
+    removed = Removed(rows=await derived.remove_memories(tx, ids))
+    return await receipt(tx, removed, user, now_ms, kept=bool(ids))
 
 
 async def file(tx: Transaction, user: UserId, id: FileId, now_ms: int) -> Receipt | None:
@@ -273,6 +298,7 @@ async def rest_of_user(tx: Transaction, user: UserId, now_ms: int, removed: Remo
     last.add(await delete_files(tx, [row[0] for row in await tx.fetch(_USERS_FILES, user)]))
     await last.delete(tx, "idempotency_claims", _USERS_CLAIMS, user)
     last.rows["policy_events"] += await policy.delete_of_user(tx, user)
+    last.rows += await derived.remove_memories(tx, await memories.forgotten(tx, user))
     await tx.execute(_FORGET_NAME, user)
     await tx.execute(_FORGET_QUOTA, user)
     await last.delete(tx, "users", _DELETE_USER, user)
@@ -287,6 +313,7 @@ async def _conversations(tx: Transaction, ids: Sequence[str], now_ms: int) -> Re
     ids = list(ids)
     responses = [row[0] for row in await tx.fetch(_RESPONSES_OF_CONVERSATIONS, ids)]
     used = [row[0] for row in await tx.fetch(_FILES_USED, ids)]
+    removed.rows += await derived.leave_conversations(tx, ids)
     removed.add(await _homes(tx, ids))
     removed.add(await _responses(tx, responses, now_ms))
     await removed.delete(tx, "conversations", _CONVERSATIONS, ids)
@@ -294,6 +321,19 @@ async def _conversations(tx: Transaction, ids: Sequence[str], now_ms: int) -> Re
         gone = await tx.fetch(_UNUSED_FILES, used)
         removed.rows["files"] += len(gone)
         removed.contents += [row[0] for row in gone]
+    return removed
+
+
+async def _turn(tx: Transaction, id: ResponseId, place: Sequence[Any], now_ms: int) -> Removed:
+    """The items of a response: its place is their home, and the first and last position there."""
+    removed = Removed()
+    home, first, _ = place
+    if home != id:
+        rows = await tx.fetch(_ITEMS_OF_TURN, *place, id)
+        ids = [row[0] for row in rows]
+        removed.rows += await derived.leave_items(tx, home, first, ids, now_ms)
+    for table, sql in _OF_TURN.items():
+        await removed.delete(tx, table, sql, *place, id)
     return removed
 
 

@@ -178,6 +178,46 @@ _POLICY = (
     "CREATE INDEX policy_events_by_age ON policy_events (created_ms, id)",
 )
 
+_CONTEXT = (
+    "ALTER TABLE conversations ADD COLUMN memory BIGINT",
+    # The last item that it covers is there as long as it is: deleting one takes it along.
+    """CREATE TABLE summaries (
+        conversation_id TEXT PRIMARY KEY REFERENCES conversations (id),
+        until_position BIGINT NOT NULL, items BIGINT NOT NULL, tokens BIGINT NOT NULL,
+        text TEXT NOT NULL, made_by TEXT NOT NULL, created_ms BIGINT NOT NULL){strict}""",
+    """CREATE TABLE memories (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), text TEXT NOT NULL,
+        text_hash TEXT NOT NULL, origin TEXT NOT NULL,
+        conversation_id TEXT REFERENCES conversations (id), item_id TEXT,
+        created_ms BIGINT NOT NULL, updated_ms BIGINT NOT NULL,
+        UNIQUE (user_id, text_hash)){strict}""",
+    "CREATE INDEX memories_by_user ON memories (user_id, created_ms, id)",
+    """CREATE INDEX memories_by_item ON memories (conversation_id, item_id)
+        WHERE conversation_id IS NOT NULL""",
+    # Everywhere that it was said: it goes with the last of them.
+    """CREATE TABLE memory_sources (
+        memory_id TEXT NOT NULL REFERENCES memories (id),
+        conversation_id TEXT NOT NULL REFERENCES conversations (id), item_id TEXT NOT NULL,
+        PRIMARY KEY (memory_id, conversation_id, item_id)){clustered}""",
+    "CREATE INDEX memory_sources_by_item ON memory_sources (conversation_id, item_id)",
+    """CREATE TABLE forgotten_memories (
+        conversation_id TEXT NOT NULL REFERENCES conversations (id), item_id TEXT NOT NULL,
+        text_hash TEXT NOT NULL, PRIMARY KEY (conversation_id, item_id, text_hash)){clustered}""",
+    # `due_ms` is NULL where nothing is to be done; the row stays, with what is known of the past.
+    """CREATE TABLE context_work (
+        conversation_id TEXT PRIMARY KEY REFERENCES conversations (id), mark BIGINT NOT NULL,
+        attempts BIGINT NOT NULL, due_ms BIGINT, owner TEXT, lease_ms BIGINT,
+        remembered_position BIGINT){strict}""",
+    """CREATE INDEX context_work_by_due ON context_work (due_ms, conversation_id)
+        WHERE due_ms IS NOT NULL""",
+    """CREATE TABLE prompt_versions (
+        name TEXT NOT NULL, version BIGINT NOT NULL, text TEXT NOT NULL, note TEXT NOT NULL,
+        created_ms BIGINT NOT NULL, PRIMARY KEY (name, version)){strict}""",
+    """CREATE TABLE prompt_activations (
+        name TEXT NOT NULL, number BIGINT NOT NULL, arms TEXT NOT NULL,
+        created_ms BIGINT NOT NULL, PRIMARY KEY (name, number)){strict}""",
+)
+
 MIGRATIONS = (
     Migration(1, "first", _PEOPLE + _CONVERSATIONS + _RESPONSES + _FILES + _BOOKS),
     # A request may name an item by its id alone.
@@ -194,6 +234,7 @@ MIGRATIONS = (
         ),
     ),
     Migration(5, "policy", _POLICY),
+    Migration(6, "context", _CONTEXT),
 )
 
 
@@ -225,7 +266,7 @@ TABLES = (
         "conversations",
         "id",
         "user_id title title_folded metadata created_ms updated_ms archived_ms next_position "
-        "lock_response lock_until_ms",
+        "lock_response lock_until_ms memory",
     ),
     _table(
         "items",
@@ -233,6 +274,21 @@ TABLES = (
         "id response_id direction type role status tokens created_ms",
     ),
     _table("item_bodies", "home position", "body"),
+    _table("summaries", "conversation_id", "until_position items tokens text made_by created_ms"),
+    _table(
+        "memories",
+        "id",
+        "user_id text text_hash origin conversation_id item_id created_ms updated_ms",
+    ),
+    _table("memory_sources", "memory_id conversation_id item_id", ""),
+    _table("forgotten_memories", "conversation_id item_id text_hash", ""),
+    _table(
+        "context_work",
+        "conversation_id",
+        "mark attempts due_ms owner lease_ms remembered_position",
+    ),
+    _table("prompt_versions", "name version", "text note created_ms"),
+    _table("prompt_activations", "name number", "arms created_ms"),
     _table(
         "responses",
         "id",

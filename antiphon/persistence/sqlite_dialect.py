@@ -7,7 +7,7 @@ from antiphon.persistence.port import Dialect, Statement
 from antiphon.persistence.schema import APPLICATION_ID
 
 _ARRAY = re.compile(r"= ANY\(\$(\d+)\)")
-_LOCKING = re.compile(r" FOR (?:NO KEY )?(?:UPDATE|SHARE)\b")
+_LOCKING = re.compile(r" FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)\b(?: SKIP LOCKED)?")
 
 
 @lru_cache(maxsize=1024)

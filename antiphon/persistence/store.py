@@ -1,12 +1,14 @@
 """The store: the contract's methods, each one unit of work on a database, whichever it is."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from antiphon.ids import (
     ConversationId,
     FileId,
     ItemId,
     KeyId,
+    MemoryId,
     ModelName,
     NodeId,
     ResponseId,
@@ -21,14 +23,21 @@ from antiphon.persistence import (
     expiry,
     files,
     leases,
+    memories,
     people,
     policy,
+    prompts,
     quotas,
     responses,
+    summaries,
     turns,
+    work,
 )
 from antiphon.persistence.expiry import Retention
-from antiphon.persistence.port import Database
+from antiphon.persistence.memories import add as add_memories
+from antiphon.persistence.port import Database, Transaction
+from antiphon.persistence.work import finish as finish_work
+from antiphon.persistence.work import renew as renew_work
 from antiphon.quotas import Bill, Reservation, Reserved, UsageSum, UsedUp
 from antiphon.records import (
     Accepted,
@@ -41,18 +50,26 @@ from antiphon.records import (
     FinalState,
     Item,
     JsonObject,
+    Memory,
     NewTurn,
     Orphan,
     Page,
+    PendingWork,
+    PromptActivation,
+    PromptVersion,
     Receipt,
     Repeated,
     Response,
     ResponseKind,
+    Summary,
     TokenUsage,
     UsageEntry,
     User,
 )
 from antiphon.verdicts import PolicyEvent
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ERASED_AT_ONCE = 100
 """Conversations that one transaction of an erasure removes, so that other writers get their
@@ -72,128 +89,177 @@ class SqlStore:
         return self._database
 
     async def add_user(self, user: User) -> None:
-        await self._database.write(lambda tx: people.add_user(tx, user))
+        await self._write(people.add_user, user)
 
     async def user(self, user: UserId) -> User | None:
-        return await self._database.read(lambda tx: people.user(tx, user))
+        return await self._read(people.user, user)
 
     async def users(self) -> tuple[User, ...]:
-        return await self._database.read(people.users)
+        return await self._read(people.users)
 
     async def set_training(self, user: UserId, allowed: bool) -> User | None:
-        return await self._database.write(lambda tx: people.set_training(tx, user, allowed))
+        return await self._write(people.set_training, user, allowed)
 
     async def set_plan(self, user: UserId, plan: str | None) -> User | None:
-        return await self._database.write(lambda tx: people.set_plan(tx, user, plan))
+        return await self._write(people.set_plan, user, plan)
 
     async def suspend_user(self, user: UserId, reason: str | None) -> User | None:
-        return await self._database.write(lambda tx: people.suspend_user(tx, user, reason))
+        return await self._write(people.suspend_user, user, reason)
 
     async def suspend_until(self, user: UserId, reason: str, until_ms: int) -> User | None:
-        return await self._database.write(
-            lambda tx: people.suspend_until(tx, user, reason, until_ms)
-        )
+        return await self._write(people.suspend_until, user, reason, until_ms)
 
     async def lift_suspension(self, user: UserId) -> User | None:
-        return await self._database.write(lambda tx: people.lift_suspension(tx, user))
+        return await self._write(people.lift_suspension, user)
 
     async def suspended_users(self, now_ms: int, *, limit: int = 1000) -> tuple[User, ...]:
-        return await self._database.read(lambda tx: people.suspended_users(tx, now_ms, limit))
+        return await self._read(people.suspended_users, now_ms, limit)
 
     async def suspend_key(self, key: KeyId, reason: str | None) -> ApiKey | None:
-        return await self._database.write(lambda tx: people.suspend_key(tx, key, reason))
+        return await self._write(people.suspend_key, key, reason)
 
     async def add_key(self, key: ApiKey, secret_hash: str) -> None:
-        await self._database.write(lambda tx: people.add_key(tx, key, secret_hash))
+        await self._write(people.add_key, key, secret_hash)
 
     async def keys(self, user: UserId | None = None) -> tuple[ApiKey, ...]:
-        return await self._database.read(lambda tx: people.keys(tx, user))
+        return await self._read(people.keys, user)
 
     async def find_key(self, secret_hash: str) -> tuple[ApiKey, User] | None:
-        return await self._database.read(lambda tx: people.find_key(tx, secret_hash))
+        return await self._read(people.find_key, secret_hash)
 
     async def has_keys(self) -> bool:
-        return await self._database.read(people.has_keys)
+        return await self._read(people.has_keys)
 
     async def revoke_key(self, key: KeyId, now_ms: int) -> ApiKey | None:
-        return await self._database.write(lambda tx: people.revoke_key(tx, key, now_ms))
+        return await self._write(people.revoke_key, key, now_ms)
 
     async def touch_keys(self, used: dict[KeyId, int]) -> None:
         if used:
-            await self._database.write(lambda tx: people.touch_keys(tx, used))
+            await self._write(people.touch_keys, used)
 
     async def erase_user(self, user: UserId, now_ms: int) -> Receipt | None:
         """In several transactions, keys first; one that was cut short goes on when asked again."""
         removed = deletion.Removed()
         while True:
-            step = await self._database.write(
-                lambda tx: deletion.some_of_user(tx, user, now_ms, _ERASED_AT_ONCE)
-            )
+            step = await self._write(deletion.some_of_user, user, now_ms, _ERASED_AT_ONCE)
             if step is None:
                 return None
             removed.add(step)
             if not step.rows.total():
                 break
-        receipt = await self._database.write(
-            lambda tx: deletion.rest_of_user(tx, user, now_ms, removed)
-        )
+        receipt = await self._write(deletion.rest_of_user, user, now_ms, removed)
         await self._database.tidy()
         return receipt
 
     async def create_conversation(
         self, conversation: Conversation, items: Sequence[Item] = ()
     ) -> None:
-        await self._database.write(lambda tx: conversations.create(tx, conversation, items))
+        await self._write(conversations.create, conversation, items)
 
     async def conversation(self, user: UserId, id: ConversationId) -> Conversation | None:
-        return await self._database.read(lambda tx: conversations.get(tx, user, id))
+        return await self._read(conversations.get, user, id)
 
     async def conversations(
         self, user: UserId, page: Page, *, search: str | None = None, archived: bool = False
     ) -> tuple[Conversation, ...]:
-        return await self._database.read(
-            lambda tx: conversations.listed(tx, user, page, search, archived)
-        )
+        return await self._read(conversations.listed, user, page, search, archived)
 
     async def update_conversation(self, conversation: Conversation) -> Conversation | None:
-        return await self._database.write(lambda tx: conversations.update(tx, conversation))
+        return await self._write(conversations.update, conversation)
 
     async def delete_conversation(
         self, user: UserId, id: ConversationId, now_ms: int
     ) -> Receipt | None:
-        receipt = await self._database.write(lambda tx: deletion.conversation(tx, user, id, now_ms))
-        return await self._tidied(receipt)
+        return await self._tidied(await self._write(deletion.conversation, user, id, now_ms))
 
     async def add_items(
         self, user: UserId, conversation: ConversationId, items: Sequence[Item], now_ms: int
     ) -> bool:
-        return await self._database.write(
-            lambda tx: conversations.add_items(tx, user, conversation, items, now_ms)
-        )
+        return await self._write(conversations.add_items, user, conversation, items, now_ms)
 
     async def items(
         self, user: UserId, conversation: ConversationId, page: Page
     ) -> tuple[Item, ...] | None:
-        return await self._database.read(
-            lambda tx: conversations.items(tx, user, conversation, page)
-        )
+        return await self._read(conversations.items, user, conversation, page)
 
     async def item(self, user: UserId, conversation: ConversationId, id: ItemId) -> Item | None:
-        return await self._database.read(lambda tx: conversations.item(tx, user, conversation, id))
+        return await self._read(conversations.item, user, conversation, id)
 
     async def find_items(self, user: UserId, ids: Sequence[ItemId]) -> tuple[Item, ...]:
-        return await self._database.read(lambda tx: conversations.find_items(tx, user, ids))
+        return await self._read(conversations.find_items, user, ids)
 
     async def delete_item(
         self, user: UserId, conversation: ConversationId, id: ItemId, now_ms: int
     ) -> Receipt | None:
-        receipt = await self._database.write(
-            lambda tx: deletion.item(tx, user, conversation, id, now_ms)
-        )
-        return await self._tidied(receipt)
+        return await self._tidied(await self._write(deletion.item, user, conversation, id, now_ms))
+
+    async def take_work(
+        self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 8
+    ) -> tuple[PendingWork, ...]:
+        return await self._write(work.take, owner, now_ms, lease_ms=lease_ms, limit=limit)
+
+    async def renew_work(self, work: PendingWork, owner: NodeId, *, lease_ms: int) -> bool:
+        return await self._write(renew_work, work, owner, lease_ms)
+
+    async def finish_work(
+        self,
+        work: PendingWork,
+        owner: NodeId,
+        *,
+        remembered: ItemId | None = None,
+        again_ms: int | None = None,
+    ) -> bool:
+        return await self._write(finish_work, work, owner, remembered, again_ms)
+
+    async def give_title(self, user: UserId, id: ConversationId, title: str) -> bool:
+        return await self._write(conversations.give_title, user, id, title)
+
+    async def summary(self, user: UserId, conversation: ConversationId) -> Summary | None:
+        return await self._read(summaries.get, user, conversation)
+
+    async def add_summary(self, user: UserId, summary: Summary) -> bool:
+        return await self._write(summaries.add, user, summary)
+
+    async def memories(self, user: UserId, page: Page) -> tuple[Memory, ...]:
+        return await self._read(memories.listed, user, page)
+
+    async def memory(self, user: UserId, id: MemoryId) -> Memory | None:
+        return await self._read(memories.get, user, id)
+
+    async def add_memories(
+        self, user: UserId, memories: Sequence[Memory], *, most: int
+    ) -> tuple[Memory, ...]:
+        return await self._write(add_memories, user, memories, most)
+
+    async def update_memory(
+        self, user: UserId, id: MemoryId, text: str, now_ms: int
+    ) -> Memory | None:
+        return await self._write(memories.update, user, id, text, now_ms)
+
+    async def delete_memory(self, user: UserId, id: MemoryId, now_ms: int) -> Receipt | None:
+        return await self._tidied(await self._write(deletion.memory, user, id, now_ms))
+
+    async def delete_memories(self, user: UserId, now_ms: int) -> Receipt:
+        receipt = await self._write(deletion.all_memories, user, now_ms)
+        await self._database.tidy()
+        return receipt
+
+    async def add_prompt(self, name: str, text: str, note: str, now_ms: int) -> PromptVersion:
+        return await self._write(prompts.add, name, text, note, now_ms)
+
+    async def prompt_versions(self, name: str | None = None) -> tuple[PromptVersion, ...]:
+        return await self._read(prompts.versions, name)
+
+    async def activate_prompt(
+        self, name: str, arms: dict[int, float], now_ms: int
+    ) -> PromptActivation:
+        return await self._write(prompts.activate, name, arms, now_ms)
+
+    async def prompt_activations(self, name: str | None = None) -> tuple[PromptActivation, ...]:
+        return await self._read(prompts.activations, name)
 
     async def accept_turn(self, turn: NewTurn) -> Accepted | Repeated:
-        return await self._database.write(lambda tx: turns.accept(tx, turn))
+        return await self._write(turns.accept, turn)
 
     async def context(
         self,
@@ -201,45 +267,50 @@ class SqlStore:
         *,
         conversation: ConversationId | None = None,
         previous: ResponseId | None = None,
-    ) -> tuple[Item, ...]:
-        return await self._database.read(
-            lambda tx: context.before(tx, user, conversation, previous)
+        whole: bool = False,
+        memory_default: bool = False,
+    ) -> Accepted:
+        return await self._read(
+            context.before,
+            user,
+            conversation,
+            previous,
+            whole=whole,
+            memory_default=memory_default,
         )
 
     async def withdraw_turn(self, id: ResponseId, owner: NodeId) -> bool:
-        return await self._database.write(lambda tx: deletion.withdraw(tx, id, owner))
+        return await self._write(deletion.withdraw, id, owner)
 
     async def start_response(
         self, id: ResponseId, owner: NodeId, model: ModelName | None = None
     ) -> bool:
-        return await self._database.write(lambda tx: turns.start(tx, id, owner, model))
+        return await self._write(turns.start, id, owner, model)
 
     async def append_events(
         self, owner: NodeId, batches: Sequence[tuple[ResponseId, EventBatch]]
     ) -> frozenset[ResponseId]:
-        return await self._database.write(lambda tx: turns.append_events(tx, owner, batches))
+        return await self._write(turns.append_events, owner, batches)
 
     async def finish_response(self, final: FinalState) -> bool:
-        return await self._database.write(lambda tx: turns.finish(tx, final))
+        return await self._write(turns.finish, final)
 
     async def renew_leases(self, owner: NodeId, until_ms: int) -> int:
-        return await self._database.write(lambda tx: leases.renew(tx, owner, until_ms))
+        return await self._write(leases.renew, owner, until_ms)
 
     async def request_cancel(self, user: UserId, id: ResponseId) -> Response | None:
-        return await self._database.write(lambda tx: responses.request_cancel(tx, user, id))
+        return await self._write(responses.request_cancel, user, id)
 
     async def cancel_requests(self, owner: NodeId) -> frozenset[ResponseId]:
-        return await self._database.read(lambda tx: responses.cancel_requests(tx, owner))
+        return await self._read(responses.cancel_requests, owner)
 
     async def orphans(
         self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
     ) -> tuple[Orphan, ...]:
-        return await self._database.write(
-            lambda tx: leases.orphans(tx, now_ms, owner, alone=alone, limit=limit)
-        )
+        return await self._write(leases.orphans, now_ms, owner, alone=alone, limit=limit)
 
     async def response(self, user: UserId, id: ResponseId) -> Response | None:
-        return await self._database.read(lambda tx: responses.get(tx, user, id))
+        return await self._read(responses.get, user, id)
 
     async def responses(
         self,
@@ -251,105 +322,113 @@ class SqlStore:
         model: ModelName | None = None,
         metadata: dict[str, str] | None = None,
     ) -> tuple[Response, ...]:
-        return await self._database.read(
-            lambda tx: responses.listed(tx, user, page, kind, conversation, model, metadata)
-        )
+        return await self._read(responses.listed, user, page, kind, conversation, model, metadata)
 
     async def events(
         self, user: UserId, id: ResponseId, *, after: int = -1
     ) -> tuple[EventBatch, ...]:
-        return await self._database.read(lambda tx: responses.events(tx, user, id, after))
+        return await self._read(responses.events, user, id, after)
 
     async def input_items(
         self, user: UserId, id: ResponseId, page: Page
     ) -> tuple[Item, ...] | None:
-        return await self._database.read(lambda tx: responses.input_items(tx, user, id, page))
+        return await self._read(responses.input_items, user, id, page)
 
     async def update_response_metadata(
         self, user: UserId, id: ResponseId, metadata: dict[str, str]
     ) -> Response | None:
-        return await self._database.write(lambda tx: responses.set_metadata(tx, user, id, metadata))
+        return await self._write(responses.set_metadata, user, id, metadata)
 
     async def delete_response(self, user: UserId, id: ResponseId, now_ms: int) -> Receipt | None:
-        receipt = await self._database.write(lambda tx: deletion.response(tx, user, id, now_ms))
-        return await self._tidied(receipt)
+        return await self._tidied(await self._write(deletion.response, user, id, now_ms))
 
     async def set_feedback(self, user: UserId, feedback: Feedback) -> bool:
-        return await self._database.write(lambda tx: responses.set_feedback(tx, user, feedback))
+        return await self._write(responses.set_feedback, user, feedback)
 
     async def claimed(self, user: UserId, claim: Claim) -> ResponseId | None:
-        return await self._database.read(lambda tx: turns.claim(tx, user, claim))
+        return await self._read(turns.claim, user, claim)
 
     async def add_file(self, file: File) -> None:
-        await self._database.write(lambda tx: files.add(tx, file))
+        await self._write(files.add, file)
 
     async def file(self, user: UserId, id: FileId) -> File | None:
-        return await self._database.read(lambda tx: files.get(tx, user, id))
+        return await self._read(files.get, user, id)
 
     async def files(
         self, user: UserId, page: Page, *, purpose: str | None = None
     ) -> tuple[File, ...]:
-        return await self._database.read(lambda tx: files.listed(tx, user, page, purpose))
+        return await self._read(files.listed, user, page, purpose)
 
     async def delete_file(self, user: UserId, id: FileId, now_ms: int) -> Receipt | None:
-        receipt = await self._database.write(lambda tx: deletion.file(tx, user, id, now_ms))
-        return await self._tidied(receipt)
+        return await self._tidied(await self._write(deletion.file, user, id, now_ms))
 
     async def unused_contents(self, contents: Sequence[str]) -> tuple[str, ...]:
-        return await self._database.read(lambda tx: files.unused(tx, contents))
+        return await self._read(files.unused, contents)
 
     async def usage(self, user: UserId, *, since_ms: int = 0) -> tuple[UsageEntry, ...]:
-        return await self._database.read(lambda tx: responses.usage(tx, user, since_ms))
+        return await self._read(responses.usage, user, since_ms)
 
     async def usage_sums(
         self, user: UserId, *, since_ms: int, until_ms: int
     ) -> tuple[UsageSum, ...]:
-        return await self._database.read(lambda tx: bills.sums(tx, user, since_ms, until_ms))
+        return await self._read(bills.sums, user, since_ms, until_ms)
 
     async def bills(
         self, *, after: tuple[int, str], until_ms: int, limit: int = 500
     ) -> tuple[Bill, ...]:
-        return await self._database.read(lambda tx: bills.settled(tx, after, until_ms, limit))
+        return await self._read(bills.settled, after, until_ms, limit)
 
     async def reserve(self, reservation: Reservation) -> Reserved | UsedUp:
-        return await self._database.write(lambda tx: quotas.reserve(tx, reservation))
+        return await self._write(quotas.reserve, reservation)
 
     async def settle(self, id: ResponseId, usage: TokenUsage, now_ms: int) -> bool:
-        return await self._database.write(lambda tx: quotas.settle(tx, id, usage, now_ms))
+        return await self._write(quotas.settle, id, usage, now_ms)
 
     async def release(self, id: ResponseId) -> bool:
-        return await self._database.write(lambda tx: quotas.release(tx, id))
+        return await self._write(quotas.release, id)
 
     async def uncount(self, id: ResponseId, reserved_ms: int) -> bool:
-        return await self._database.write(lambda tx: quotas.uncount(tx, id, reserved_ms))
+        return await self._write(quotas.uncount, id, reserved_ms)
 
     async def renew_reservations(self, ids: Sequence[ResponseId], until_ms: int) -> int:
-        return await self._database.write(lambda tx: quotas.renew(tx, ids, until_ms))
+        return await self._write(quotas.renew, ids, until_ms)
 
     async def lapse_reservations(
         self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100
     ) -> int:
-        return await self._database.write(
-            lambda tx: quotas.lapse(tx, now_ms, owner, alone=alone, limit=limit)
-        )
+        return await self._write(quotas.lapse, now_ms, owner, alone=alone, limit=limit)
 
     async def add_policy_events(self, events: Sequence[PolicyEvent]) -> None:
-        await self._database.write(lambda tx: policy.add(tx, events))
+        await self._write(policy.add, events)
 
     async def policy_events(
         self, *, rule: str | None = None, user: str | None = None, limit: int = 100
     ) -> tuple[PolicyEvent, ...]:
-        return await self._database.read(lambda tx: policy.latest(tx, rule, user, limit))
+        return await self._read(policy.latest, rule, user, limit)
 
     async def export_user(self, user: UserId) -> JsonObject | None:
-        return await self._database.read(lambda tx: account.export(tx, user))
+        return await self._read(account.export, user)
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
-        receipt = await self._database.write(
-            lambda tx: expiry.expire(tx, self._retention, now_ms, limit)
-        )
+        receipt = await self._write(expiry.expire, self._retention, now_ms, limit)
         await self._database.tidy(deleted=bool(receipt.rows))
         return receipt
+
+    async def _read(
+        self,
+        work: Callable[Concatenate[Transaction, P], Awaitable[R]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R:
+        return await self._database.read(lambda tx: work(tx, *args, **options))
+
+    async def _write(
+        self,
+        work: Callable[Concatenate[Transaction, P], Awaitable[R]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R:
+        return await self._database.write(lambda tx: work(tx, *args, **options))
 
     async def _tidied(self, receipt: Receipt | None) -> Receipt | None:
         if receipt is not None:

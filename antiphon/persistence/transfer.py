@@ -23,6 +23,8 @@ _PAGE = 200
 """Rows in memory at once; items can have megabytes."""
 
 
+_COUNTS = frozenset({"position", "first", "version", "number"})
+"""Keys' columns that are no texts."""
 _MAY_BE_THERE = ("users", "facts")
 """A server's first start writes the local user; nothing else may precede an import."""
 
@@ -100,7 +102,7 @@ async def _write(tx: Transaction, file: BinaryIO) -> Counter[str]:
     file.write(encode(_HEADER) + b"\n")
     for table in TABLES:
         # Every key is a text or a count from 0, so these come before all.
-        after: list[Any] = [-1 if column in {"position", "first"} else "" for column in table.key]
+        after: list[Any] = [-1 if column in _COUNTS else "" for column in table.key]
         while rows := await tx.fetch(_PAGES[table.name], *after):
             for row in rows:
                 file.write(encode(_Line(table.name, list(row))) + b"\n")

@@ -3,10 +3,11 @@ so, and only until it has ended."""
 
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import NoReturn
 
 from antiphon.errors import ConversationLocked, IdempotencyMismatch, RecordNotFound
 from antiphon.ids import ModelName, NodeId, ResponseId, UserId
-from antiphon.persistence import codec, context, deletion, itemlog, quotas
+from antiphon.persistence import codec, context, deletion, itemlog, quotas, work
 from antiphon.persistence.conversations import EXISTS, UNLOCK
 from antiphon.persistence.port import MissingReference, Transaction, Write, statement
 from antiphon.records import (
@@ -14,7 +15,6 @@ from antiphon.records import (
     Claim,
     EventBatch,
     FinalState,
-    Item,
     NewTurn,
     Repeated,
 )
@@ -50,7 +50,7 @@ _LOCK = statement(
         next_position = next_position + $5 + {ROOM_FOR_OUTPUT},
         updated_ms = CASE WHEN updated_ms < $6 THEN $6 ELSE updated_ms END
         WHERE id = $1 AND user_id = $2 AND (lock_response IS NULL OR lock_until_ms <= $6)
-        RETURNING next_position""",
+        RETURNING next_position, memory""",
 )
 _INSERT_RESPONSE = statement(
     "responses.insert",
@@ -93,6 +93,10 @@ _FINISH = statement(
         WHERE id = $1 AND owner = $2 AND completed_ms IS NULL
         RETURNING user_id, home, first_position + input_count, conversation_id, model""",
 )
+_COUNT = statement(
+    "items.count_tokens",
+    "UPDATE items SET tokens = $3 WHERE home = $1 AND id = $2 AND tokens IS NULL",
+)
 _FINISHED_BY = statement(
     "responses.finished_by", "SELECT 1 FROM responses WHERE id = $1 AND owner = $2"
 )
@@ -127,7 +131,6 @@ async def accept(tx: Transaction, turn: NewTurn) -> Accepted | Repeated:
             return Repeated(response=repeated)
     home: str = response.id
     first = 0
-    before: tuple[Item, ...] = ()
     if response.conversation is not None and response.previous is None:
         home = response.conversation
         row = await tx.fetchrow(
@@ -141,16 +144,29 @@ async def accept(tx: Transaction, turn: NewTurn) -> Accepted | Repeated:
         )
         if row is None:
             await _refuse_lock(tx, turn)
-        else:
-            first = row[0] - len(turn.input) - ROOM_FOR_OUTPUT
-        before = await context.of_conversation(tx, response.conversation, first)
+        first = row[0] - len(turn.input) - ROOM_FOR_OUTPUT
+        before = await context.of_conversation(
+            tx,
+            response.user,
+            response.conversation,
+            first,
+            whole=turn.whole,
+            remembering=turn.memory_default if row[1] is None else bool(row[1]),
+        )
     else:
-        before = await context.before(tx, response.user, response.conversation, response.previous)
+        before = await context.before(
+            tx,
+            response.user,
+            response.conversation,
+            response.previous,
+            whole=turn.whole,
+            memory_default=turn.memory_default,
+        )
     try:
         await itemlog.write(tx, _accepted(turn, home, first), "input")
     except MissingReference as error:
         raise RecordNotFound("user", response.user) from error
-    return Accepted(context=before)
+    return before
 
 
 async def _repeated(tx: Transaction, turn: NewTurn) -> ResponseId | None:
@@ -194,7 +210,7 @@ def _key_hash(claim: Claim) -> str:
     return sha256(claim.key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def _refuse_lock(tx: Transaction, turn: NewTurn) -> None:
+async def _refuse_lock(tx: Transaction, turn: NewTurn) -> NoReturn:
     conversation = turn.response.conversation
     if conversation is None or await tx.fetchrow(EXISTS, conversation, turn.response.user) is None:
         raise RecordNotFound("conversation", str(conversation), "conversation")
@@ -317,8 +333,12 @@ async def finish(tx: Transaction, final: FinalState) -> bool:
         batch.append((_TRACE, _trace(final, model)))
     if conversation is not None:
         batch.append((UNLOCK, (conversation, final.response, final.completed_ms)))
+        batch.append(work.marked(conversation, final.completed_ms))
     await quotas.settle(tx, final.response, final.usage, final.completed_ms, model)
     await itemlog.write(tx, batch, "output")
+    if final.counts:  # some may be of the output, so not in the same batch
+        counts = sorted((home, id, tokens) for id, tokens in final.counts.items())
+        await tx.executemany(_COUNT, counts)
     return True
 
 

@@ -15,6 +15,7 @@ from antiphon.ids import LOCAL_USER, ItemId, NodeId, ResponseId
 from antiphon.narration import Ended, ResponseEvent, TextAdded, Watcher, decode_events
 from antiphon.ports import NewAnswer
 from antiphon.records import Item, Response, ResponseKind, ResponseStatus
+from antiphon.settings import Settings
 from antiphon.supervision.spec import ChildSpec, Restart
 from antiphon.testing.contents import NoContents
 from antiphon.testing.rig import MODEL, Rig, a_turn, running_rig
@@ -137,6 +138,7 @@ async def running_answers(
             store=store,
             node=NODE,
             now_ms=lambda: round(trio.current_time() * 1000),
+            context=lambda: (rig_options.get("settings") or Settings()).context,
         )
         shards = [(f"root/shard-{number}", shard) for number, shard in enumerate(rig.shards)]
         runs = RunDirectory(tools, shards)

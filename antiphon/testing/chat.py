@@ -117,12 +117,12 @@ class ScriptedChat:
         self._known(model)
         return SamplingDefaults()
 
-    async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, turn: Turn) -> int:
         """A token a character, and one for each message."""
-        self._known(model)
+        self._known(turn.model)
         await trio.lowlevel.checkpoint()
-        self.counted = tuple(messages)
-        return sum(len(message.content) + 1 for message in messages)
+        self.counted = turn.messages
+        return sum(len(message.content) + 1 for message in turn.messages)
 
     async def open_turn(self, turn: Turn) -> ScriptedTurn:
         self.opening.set()

@@ -22,6 +22,7 @@ class Corpus:
     response_id: str
     completion_id: str
     file_id: str
+    memory_id: str
     others: list[str] = field(default_factory=list)
 
     @property
@@ -32,6 +33,7 @@ class Corpus:
             self.response_id,
             self.completion_id,
             self.file_id,
+            self.memory_id,
         )
         return [*own, *self.others]
 
@@ -176,6 +178,13 @@ def chat(person: httpx2.Client, marker: Marker, *, stream: bool = False) -> str:
     return str(reply.json()["id"])
 
 
+def remember(person: httpx2.Client, marker: Marker) -> str:
+    """The id of a memory that was changed."""
+    id = answered(person.post("/memory", json={"text": f"Remember {marker.said}"}))["id"]
+    answered(person.post(f"/memory/{id}", json={"text": f"Not only {marker.said}"}))
+    return str(id)
+
+
 def speak_everywhere(person: httpx2.Client, marker: Marker) -> Corpus:
     """Everything above, and more than one of what may refer to each other."""
     file = upload(person, marker)
@@ -194,6 +203,7 @@ def speak_everywhere(person: httpx2.Client, marker: Marker) -> Corpus:
         response_id=responses[0],
         completion_id=chat(person, marker),
         file_id=file,
+        memory_id=remember(person, marker),
         others=[branch, *items[1:], *responses[1:], alone, chained, upload(person, marker, b"x")],
     )
 
@@ -221,6 +231,10 @@ def mumble(person: httpx2.Client, marker: Marker) -> Iterable[int]:
         person.get(f"/responses/resp_{word}"),
         person.get(f"/conversations/conv_{word}"),
         person.get(f"/files/{m}"),
+        person.post("/memory", json={"text": f"{m}\n{m}"}),
+        person.post("/memory", json={m: m}),
+        person.get(f"/memory/mem_{word}"),
+        person.post("/responses", json={"input": "x", "prompt": {"id": m, "variables": {word: m}}}),
         person.get("/files", params={"after": f"file-{word}"}),
         person.get("/chat/completions", params={f"metadata[{word}]": m}),
         person.get(f"/{word}", params={word: m}, headers={word: word, "user-agent": word}),

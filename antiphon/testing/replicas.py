@@ -32,8 +32,10 @@ def a_chunk(text: str | None = None, *, end: str | None = None, **fields: Any) -
     return {"object": "chat.completion.chunk", "choices": [choice], **fields}
 
 
-def usage_chunk(prompt: int, completion: int) -> dict[str, Any]:
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+def usage_chunk(prompt: int, completion: int, *, cached: int | None = None) -> dict[str, Any]:
+    usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": completion}
+    if cached is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": cached}
     return a_chunk(choices=[], usage=usage)
 
 

@@ -26,6 +26,7 @@ from antiphon.narration import (
 )
 from antiphon.ports import NewAnswer
 from antiphon.records import (
+    Accepted,
     Feedback,
     Item,
     Page,
@@ -222,8 +223,8 @@ class ResponseShelf:
             if item.id in ids
         )
 
-    async def context(self, user: UserId, **where: Any) -> tuple[Item, ...]:
-        return self.before
+    async def context(self, user: UserId, **where: Any) -> Accepted:
+        return Accepted(context=self.before)
 
 
 def story(*texts: str, item: str = "msg_1", index: int = 0) -> tuple[ResponseEvent, ...]:

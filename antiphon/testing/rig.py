@@ -40,6 +40,7 @@ from antiphon.supervision.spec import ChildSpec, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.testing.scripted import ScriptedLauncher
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.tools import Tool, ToolFormat
 from antiphon.workload import Workload
 
 MODEL = ModelName("scripted")
@@ -50,8 +51,12 @@ class WordTokenizer:
     """One token a word of all contents; the ids are meaningless."""
 
     longest_token = 1_000
+    tool_format: ToolFormat | None = None
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def count_text(self, text: str) -> int:
+        return len(text.split())
+
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         return [1] * max(1, sum(len(message.content.split()) for message in messages))
 
 
@@ -148,7 +153,8 @@ async def running_rig(
     abuse: AbuseSignals | None = None,
 ) -> AsyncIterator[Rig]:
     """Start the core, wait until it is ready, and stop it in order afterwards. `others` are further
-    pools, by the names of their models, `smaller` is by model; `settings` are for the router."""
+    pools, by the names of their models, `smaller` is by model; `settings` are for the router and
+    the views."""
     launcher = launcher or ScriptedLauncher()
     recording = telemetry if isinstance(telemetry, RecordingTelemetry) else RecordingTelemetry()
     facts = telemetry or recording
@@ -221,6 +227,7 @@ async def running_rig(
         charges,
         moderation=moderation,
         abuse=abuse,
+        context=lambda: (settings or Settings()).context,
     )
     stop, ready = trio.Event(), trio.Event()
     rig = Rig(

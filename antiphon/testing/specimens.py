@@ -7,6 +7,7 @@ from typing import Any
 from antiphon.ids import (
     LOCAL_TENANT,
     ConversationId,
+    ItemId,
     ModelName,
     NodeId,
     RequestId,
@@ -15,6 +16,7 @@ from antiphon.ids import (
     new_conversation_id,
     new_file_id,
     new_item_id,
+    new_memory_id,
     new_node_id,
     new_response_id,
     new_user_id,
@@ -26,11 +28,15 @@ from antiphon.records import (
     File,
     FinalState,
     Item,
+    Memory,
+    MemoryOrigin,
     NewTurn,
+    Page,
     Repeated,
     Response,
     ResponseKind,
     ResponseStatus,
+    Summary,
     TokenUsage,
     Trace,
     User,
@@ -62,6 +68,24 @@ def a_file(user: UserId, **fields: Any) -> File:
         "created_ms": 1,
     } | fields
     return File(user=user, **made)
+
+
+def a_memory(
+    user: UserId,
+    text: str = "They live in Bern.",
+    *,
+    said: tuple[ConversationId, ItemId] | None = None,
+    **fields: Any,
+) -> Memory:
+    """Stated where it was `said`, or added."""
+    conversation, item = said or (None, None)
+    made: dict[str, Any] = {
+        "id": new_memory_id(),
+        "origin": MemoryOrigin.ADDED if said is None else MemoryOrigin.STATED,
+        "created_ms": 1,
+        "updated_ms": 1,
+    } | fields
+    return Memory(user=user, text=text, conversation=conversation, item=item, **made)
 
 
 def text_of(item: Item) -> str:
@@ -151,3 +175,27 @@ class Writer:
         assert await self.store.start_response(turn.response.id, self.node)
         assert await self.store.finish_response(self.final(turn.response.id, answer))
         return turn.response.id
+
+    async def summary(
+        self, conversation: ConversationId, covered: int, text: str = "So far.", **fields: Any
+    ) -> Summary:
+        """Of the first so many items; not stored."""
+        page = Page(limit=covered, newest_first=False)
+        items = await self.store.items(self.user, conversation, page)
+        assert items
+        made: dict[str, Any] = {
+            "until": items[-1].id,
+            "items": len(items),
+            "tokens": sum(item.tokens or 0 for item in items),
+            "made_by": "extract",
+            "created_ms": self.tick(),
+        } | fields
+        return Summary(conversation=conversation, text=text, **made)
+
+    async def summarised(
+        self, conversation: ConversationId, covered: int, text: str = "So far."
+    ) -> Summary:
+        """And stored."""
+        summary = await self.summary(conversation, covered, text)
+        assert await self.store.add_summary(self.user, summary)
+        return summary

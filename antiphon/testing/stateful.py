@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx2
 
+from antiphon.context_settings import ContextSettings
 from antiphon.http.app import make_api_app
 from antiphon.persistence.contents import FolderContents
 from antiphon.settings import GenerationSettings, HttpSettings
@@ -16,6 +17,13 @@ from antiphon.testing.chat import ScriptedChat
 from antiphon.testing.http import Served, serving
 from antiphon.testing.open_store import DirectAccess, direct_store
 from antiphon.testing.telemetry import RecordingTelemetry
+
+
+@dataclass(slots=True)
+class Live:
+    """Settings that a test may change meanwhile."""
+
+    context: ContextSettings = field(default_factory=ContextSettings)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +37,7 @@ class StatefulApi:
     client: httpx2.AsyncClient
     telemetry: RecordingTelemetry
     settings: HttpSettings
+    live: Live
     accounts: ScriptedAccounts = field(default_factory=ScriptedAccounts)
 
     def files(self) -> list[str]:
@@ -43,7 +52,7 @@ async def stateful_api(folder: Path, settings: HttpSettings) -> AsyncIterator[St
     """Serve for the length of the block."""
     contents = FolderContents(folder / "contents")
     await contents.prepare()
-    accounts, telemetry = ScriptedAccounts(), RecordingTelemetry()
+    accounts, telemetry, live = ScriptedAccounts(), RecordingTelemetry(), Live()
     async with direct_store(folder) as store:
         app = make_api_app(
             ScriptedChat(),
@@ -53,6 +62,7 @@ async def stateful_api(folder: Path, settings: HttpSettings) -> AsyncIterator[St
             accounts=accounts,
             store=store,
             contents=contents,
+            context=lambda: live.context,
         )
         async with (
             serving(app, settings) as served,
@@ -66,5 +76,6 @@ async def stateful_api(folder: Path, settings: HttpSettings) -> AsyncIterator[St
                 client=client,
                 telemetry=telemetry,
                 settings=settings,
+                live=live,
                 accounts=accounts,
             )

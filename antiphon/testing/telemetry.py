@@ -2,6 +2,7 @@
 
 from antiphon.events import CancelCause
 from antiphon.ids import ModelName
+from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 
 
@@ -24,6 +25,9 @@ class NullTelemetry:
         pass
 
     def turn_routed(self, model: ModelName, reason: str) -> None:
+        pass
+
+    def view_built(self, model: ModelName, manifest: Manifest) -> None:
         pass
 
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
@@ -55,6 +59,12 @@ class NullTelemetry:
     def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
         pass
 
+    def prompt_used(self, prompt: str | None, finished_reason: str) -> None:
+        pass
+
+    def tool_call(self, outcome: str) -> None:
+        pass
+
     def turn_cancelled(self, cause: CancelCause) -> None:
         pass
 
@@ -77,6 +87,12 @@ class NullTelemetry:
         pass
 
     def store_refused(self, reason: str) -> None:
+        pass
+
+    def work_finished(self, kind: str, outcome: str) -> None:
+        pass
+
+    def work_done(self, seconds: float) -> None:
         pass
 
     def texts_judged(self, stage: str, outcome: str) -> None:
@@ -126,6 +142,9 @@ class RecordingTelemetry:
     def turn_routed(self, model: ModelName, reason: str) -> None:
         self.reports.append(("turn_routed", model, reason))
 
+    def view_built(self, model: ModelName, manifest: Manifest) -> None:
+        self.reports.append(("view_built", model, manifest))
+
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         self.reports.append(("requests_in_flight", model, running, waiting))
 
@@ -155,6 +174,12 @@ class RecordingTelemetry:
     def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
         self.reports.append(("turn_finished", model, finished_reason, seconds))
 
+    def prompt_used(self, prompt: str | None, finished_reason: str) -> None:
+        self.reports.append(("prompt_used", prompt, finished_reason))
+
+    def tool_call(self, outcome: str) -> None:
+        self.reports.append(("tool_call", outcome))
+
     def turn_cancelled(self, cause: CancelCause) -> None:
         self.reports.append(("turn_cancelled", cause))
 
@@ -178,6 +203,12 @@ class RecordingTelemetry:
 
     def store_refused(self, reason: str) -> None:
         self.reports.append(("store_refused", reason))
+
+    def work_finished(self, kind: str, outcome: str) -> None:
+        self.reports.append(("work_finished", kind, outcome))
+
+    def work_done(self, seconds: float) -> None:
+        self.reports.append(("work_done", seconds))
 
     def texts_judged(self, stage: str, outcome: str) -> None:
         self.reports.append(("texts_judged", stage, outcome))

@@ -17,6 +17,7 @@ from antiphon.engine.process import HostLauncher, HostLink
 from antiphon.events import Message, Ready
 from antiphon.ids import EngineRequest
 from antiphon.testing.vocabularies import END, byte_level_vocabulary
+from antiphon.tools import Tool, ToolFormat
 from antiphon.trt_settings import TrtSettings
 from antiphon.verifying.client import Answer, Client
 
@@ -37,8 +38,12 @@ class EchoTokenizer:
     """A ChatTokenizer whose prompts are answered with the last message."""
 
     longest_token = 1_000
+    tool_format: ToolFormat | None = None
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def count_text(self, text: str) -> int:
+        return len(TOKENIZER.encode(text).ids)
+
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         return encode(messages[-1].content)
 
 

@@ -5,6 +5,7 @@ only, with faults on demand. What a store promises is tested against the real on
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, TypeVar, cast
 
 import trio
@@ -15,18 +16,20 @@ from antiphon.errors import (
     IdempotencyMismatch,
     RecordNotFound,
 )
-from antiphon.ids import ConversationId, ModelName, NodeId, ResponseId, UserId
+from antiphon.ids import ConversationId, ItemId, ModelName, NodeId, ResponseId, UserId
 from antiphon.records import (
     Accepted,
     EventBatch,
     FinalState,
     Item,
+    Memory,
     NewTurn,
     Orphan,
     Receipt,
     Repeated,
     Response,
     ResponseStatus,
+    Summary,
 )
 from antiphon.storage import Store
 
@@ -45,6 +48,7 @@ class Row:
     batches: dict[int, EventBatch] = field(default_factory=dict)
     cancel: bool = False
     ends: int = 0
+    counts: dict[ItemId, int] = field(default_factory=dict)
 
 
 class TurnStore:
@@ -60,6 +64,8 @@ class TurnStore:
         self.slow: dict[str, float] = {}
         self.gate: trio.Event | None = None
         self.calls: list[str] = []
+        self.summaries: dict[ConversationId, Summary] = {}
+        self.memories_of: dict[UserId, tuple[Memory, ...]] = {}
         self.old_claims = 0
         self.now_ms = 0
 
@@ -97,10 +103,14 @@ class TurnStore:
         ):
             raise ConversationLocked(response.conversation)
         before = await self.context(
-            response.user, conversation=response.conversation, previous=response.previous
+            response.user,
+            conversation=response.conversation,
+            previous=response.previous,
+            whole=turn.whole,
+            memory_default=turn.memory_default,
         )
         self.rows[response.id] = Row(response, turn.input, turn.owner, turn.lease_ms, claim)
-        return Accepted(context=before)
+        return before
 
     async def context(
         self,
@@ -108,18 +118,33 @@ class TurnStore:
         *,
         conversation: ConversationId | None = None,
         previous: ResponseId | None = None,
-    ) -> tuple[Item, ...]:
+        whole: bool = False,
+        memory_default: bool = False,
+    ) -> Accepted:
         if previous is not None:
             if previous not in self.rows:
                 raise RecordNotFound("response", previous, "previous_response_id")
             row = self.rows[previous]
             earlier = await self.context(user, previous=row.response.previous)
-            return (*earlier, *row.input, *row.response.output)
-        return tuple(
+            return Accepted(context=(*earlier.context, *row.input, *row.response.output))
+        if conversation is None:
+            return Accepted(context=())
+        items = [
             item
             for row in self.rows.values()
-            if conversation is not None and row.response.conversation == conversation
+            if row.response.conversation == conversation
             for item in (*row.input, *row.response.output)
+        ]
+        summary = None if whole else self.summaries.get(conversation)
+        opening: list[Item] = []
+        if summary is not None:
+            covered = [item.id for item in items].index(summary.until) + 1
+            setting = takewhile(lambda each: each.role in {"system", "developer"}, items)
+            opening = list(setting)[:covered]
+            items = [*opening, *items[covered:]]
+        remembered = self.memories_of.get(user, ()) if memory_default else ()
+        return Accepted(
+            context=tuple(items), summary=summary, opening=len(opening), memories=remembered
         )
 
     async def withdraw_turn(self, id: ResponseId, owner: NodeId) -> bool:
@@ -154,6 +179,7 @@ class TurnStore:
         if final.events is not None:
             row.batches.setdefault(final.events.first, final.events)
         row.ends += 1
+        row.counts = final.counts
         row.response = replace(
             row.response,
             status=final.status,

@@ -25,6 +25,7 @@ from antiphon.supervision.context import ChildContext
 from antiphon.testing.rig import Rig, WordTokenizer, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.tools import Tool
 
 
 def manual(slots: int = 4) -> ScriptedLauncher:
@@ -112,7 +113,7 @@ class SlowTokenizer(WordTokenizer):
         self.entered = threading.Event()
         self.may_return = threading.Event()
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         self.entered.set()
         self.may_return.wait(10)
         return super().encode_chat(messages)

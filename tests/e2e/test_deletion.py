@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+import trio
 
+from antiphon.ids import ConversationId, ItemId, UserId
+from antiphon.persistence.bridge import open_store
 from antiphon.testing.corpus import (
     answered,
     chat,
@@ -22,6 +25,7 @@ from antiphon.testing.corpus import (
 )
 from antiphon.testing.dialogue import ENDLESS
 from antiphon.testing.markers import Marker
+from antiphon.testing.specimens import Writer, a_memory
 from antiphon.testing.tenants import GuardedServer
 
 pytestmark = pytest.mark.engine
@@ -54,11 +58,36 @@ def tables_with(guarded: GuardedServer, marker: Marker) -> set[str]:
     }
 
 
+def learn(
+    guarded: GuardedServer, person: httpx2.Client, marker: Marker, id: str, items: list[str]
+) -> None:
+    """What background workers make of a conversation, with the marker in all of it: a summary, and
+    memories of which one is changed and one is deleted."""
+    user = UserId(answered(person.get("/users/me"))["id"])
+    conversation, said = ConversationId(id), marker.said
+
+    async def write() -> None:
+        url = guarded.environment["ANTIPHON_DATABASE_URL"]
+        async with open_store(url=url, data_dir=guarded.folder, migrated=False) as store:
+            await Writer(store, user).summarised(conversation, len(items), f"{said} " * 40)
+            memories = [
+                a_memory(user, f"{n}: {said}", said=(conversation, ItemId(items[n])))
+                for n in range(3)
+            ]
+            assert len(await store.add_memories(user, memories, most=9)) == 3
+            await store.update_memory(user, memories[1].id, f"Changed: {said}", 1)
+            await store.delete_memory(user, memories[1].id, 1)
+            await store.delete_memory(user, memories[2].id, 1)
+
+    trio.run(write)
+
+
 def test_a_deleted_conversation_leaves_no_trace(
     guarded: GuardedServer, person: httpx2.Client, marker: Marker
 ):
     file = upload(person, marker)
     id, items, responses = converse(person, marker, file)
+    learn(guarded, person, marker, id, items)
     before = tables_with(guarded, marker)
 
     receipt = answered(person.delete(f"/conversations/{id}"))["receipt"]
@@ -70,6 +99,8 @@ def test_a_deleted_conversation_leaves_no_trace(
         "responses",
         "feedback",
         "files",
+        "summaries",
+        "memories",
     }
     assert traces(guarded, marker) == {}
     rows = receipt["rows"]
@@ -77,7 +108,9 @@ def test_a_deleted_conversation_leaves_no_trace(
     assert rows["items"] == rows["item_bodies"] == len(items)
     assert rows["responses"] == rows["response_bodies"] == rows["inference_traces"] == 2
     assert rows["feedback"] == rows["files"] == rows["file_uses"] == 1
-    assert rows["idempotency_claims"] == 1
+    assert rows["idempotency_claims"] == rows["summaries"] == rows["memories"] == 1
+    assert rows["memory_sources"] == 1
+    assert rows["forgotten_memories"] == 3
     assert rows["response_events"] >= 2
     assert len(receipt["contents"]) == 1
     assert person.get(f"/files/{file}").status_code == 404
@@ -205,6 +238,9 @@ def test_an_erased_user_leaves_no_trace(guarded: GuardedServer, marker: Marker):
     with guarded.person("--user", marker.said, "--name", marker.said) as person:
         corpus = speak_everywhere(person, marker)
         list(mumble(person, marker))
+        items = answered(person.get(f"/conversations/{corpus.conversation_id}/items"))["data"]
+        oldest = [item["id"] for item in reversed(items)]
+        learn(guarded, person, marker, corpus.conversation_id, oldest)
         user = answered(person.get("/users/me"))["id"]
         assert tables_with(guarded, marker) >= {"users", "api_keys", "files", "conversations"}
 

@@ -99,6 +99,16 @@ def test_text_of_any_planes_comes_back_as_it_went(client: httpx2.Client, convers
     assert exported["items"][0]["content"][0]["text"] == text
 
 
+def left_out(response: dict[str, Any]) -> int:
+    """How many items its model was not shown."""
+    runs = response["context"]["runs"]
+    return sum(run["items"] for run in runs if run["fate"] == "dropped")
+
+
+def shown(run: dict[str, Any]) -> int:
+    return run["items"] if (run["kind"], run["fate"]) == ("history", "shown") else 0
+
+
 def test_an_item_of_10_mb_is_refused_and_one_that_just_fits_is_kept(
     client: httpx2.Client, conversation: str
 ):
@@ -115,13 +125,15 @@ def test_an_item_of_10_mb_is_refused_and_one_that_just_fits_is_kept(
 
     assert answered(client.get(f"{url}/{item['id']}"))["content"][0]["text"] == text
     assert answered(client.get(f"/conversations/{conversation}/export"))["items"] == [item]
-    turn = {"input": "Go on.", "conversation": conversation}
-    refused(client.post("/responses", json=turn), 400, "context_length_exceeded")
-    refused(client.post("/responses", json=turn | {"stream": True}), 400)
+    turn = {"input": "Go on.", "conversation": conversation, "max_output_tokens": 16}
+    whole = turn | {"truncation": "disabled"}
+    refused(client.post("/responses", json=whole), 400, "context_length_exceeded")
+    refused(client.post("/responses", json=whole | {"stream": True}), 400)
     assert len(answered(client.get(url))["data"]) == 1, "a turn that was refused left nothing"
+    assert left_out(answered(client.post("/responses", json=turn))) == 1
 
 
-def test_a_conversation_of_5000_items_is_listed_exported_copied_and_not_cut(
+def test_a_conversation_of_5000_items_is_listed_exported_copied_and_cut_only_for_the_model(
     client: httpx2.Client, conversation: str
 ):
     url = f"/conversations/{conversation}/items"
@@ -142,13 +154,17 @@ def test_a_conversation_of_5000_items_is_listed_exported_copied_and_not_cut(
     markdown = client.get(f"/conversations/{conversation}/export?format=markdown").text
     branch = answered(client.post(f"/conversations/{conversation}/branch", json={}))["id"]
     copied = answered(client.get(f"/conversations/{branch}/export"))["items"]
-    turn = client.post("/responses", json={"input": "Go on.", "conversation": conversation})
+    turn = {"input": "Go on.", "conversation": conversation, "max_output_tokens": 16}
+    whole = client.post("/responses", json=turn | {"truncation": "disabled"})
+    cut = answered(client.post("/responses", json=turn))
 
     assert listed == words
     assert [item["content"][0]["text"] for item in exported] == words
     assert markdown.count("This is message number ") == 5000
     assert [item["content"] for item in copied] == [item["content"] for item in exported]
-    refused(turn, 400, "context_length_exceeded")
+    refused(whole, 400, "context_length_exceeded")
+    assert left_out(cut) == 5000 - sum(shown(run) for run in cut["context"]["runs"])
+    assert left_out(cut) > 4000
     rows = answered(client.delete(f"/conversations/{branch}"))["receipt"]["rows"]
     assert rows["items"] == rows["item_bodies"] == 5000
 

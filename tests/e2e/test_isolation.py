@@ -24,6 +24,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "create_conversation_items": {"items": [{"role": "user", "content": "let me in"}]},
     "rate_response": {"rating": "up"},
     "update_chat_completion": {"metadata": {"owner": "me"}},
+    "update_memory": {"text": "mine now"},
 }
 """A valid one for each operation that takes one."""
 NOBODYS = {
@@ -32,6 +33,7 @@ NOBODYS = {
     "response_id": "resp_00000000000000000000000000000000",
     "completion_id": "chatcmpl-00000000000000000000000000000000",
     "file_id": "file-00000000000000000000000000000000",
+    "memory_id": "mem_000000000000000000000000",
     "user_id": "user_00000000000000000000000000000000",
 }
 """Ids that never were; those of somebody else are answered in the same way."""
@@ -163,6 +165,7 @@ def test_a_cursor_of_anothers_leads_nowhere(owner: Tenant, spy: Tenant):
         "/responses": "response_id",
         "/chat/completions": "completion_id",
         "/files": "file_id",
+        "/memory": "memory_id",
         f"/conversations/{spy.ids['conversation_id']}/items": "item_id",
         f"/responses/{spy.ids['response_id']}/input_items": "item_id",
         f"/chat/completions/{spy.ids['completion_id']}/messages": "item_id",

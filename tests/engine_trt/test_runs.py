@@ -34,6 +34,16 @@ def test_only_what_is_new_of_cumulative_tokens_is_read():
     assert read(told(run, [4, 5, 6])).tokens == [5, 6]
 
 
+def test_what_the_cache_had_of_a_prompt_is_told_once_by_a_library_that_knows():
+    silent, run = a_run(), told(a_run(), [4])
+    run.output.cached_tokens = 1
+
+    assert read(told(silent, [4])).cached is None
+    assert (first := read(run)).cached == 1
+    assert first.prefilled == 0
+    assert read(run).cached is None
+
+
 def test_tokens_that_shrink_at_the_end_are_not_read_again():
     run = a_run()
     read(told(run, [4, 5, 0]))

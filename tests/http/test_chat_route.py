@@ -53,7 +53,12 @@ async def test_a_whole_answer_has_every_required_key(server, chat):
             "finish_reason": "stop",
         }
     ]
-    assert answer["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    assert answer["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "total_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
 
 
 async def test_the_fields_of_a_request_reach_the_turn(server, chat):

@@ -172,6 +172,7 @@ def test_every_fact_has_its_metric(registry, metrics):
     metrics.tokens_generated(MODEL, 2, 0.05)
     metrics.turn_finished(MODEL, "stop", 1.0)
     metrics.turn_cancelled(CancelCause.DISCONNECT)
+    metrics.tool_call("retried")
     metrics.released_after_disconnect(0.03, 1)
     metrics.engine_stepped(MODEL, 0.02)
     metrics.engine_stats(MODEL, 0.5)
@@ -197,6 +198,7 @@ def test_every_fact_has_its_metric(registry, metrics):
         assert sample == value, name
     unlabelled = {
         "cancellations_total": {"cause": "disconnect"},
+        "tool_calls_total": {"outcome": "retried"},
         "admission_rejections_total": {"reason": "queue_full"},
         "stream_disconnects_total": {},
         "tokens_after_disconnect_total": {},

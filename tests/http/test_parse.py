@@ -67,8 +67,15 @@ ACCEPTED = [
     *({"service_tier": tier} for tier in ("auto", "default", "flex", "scale", "priority", "fast")),
     {"parallel_tool_calls": True},
     {"tools": [], "tool_choice": "none", "functions": [], "function_call": "none"},
+    {"tools": [TOOL], "tool_choice": "auto"},
+    {"tools": [TOOL], "tool_choice": TOOL, "parallel_tool_calls": False},
+    messages(
+        {"role": "assistant", "content": None, "tool_calls": [CALL | {"index": 0}]},
+        {"role": "tool", "content": [{"type": "text", "text": "x"}], "tool_call_id": "c"},
+    ),
     {"modalities": ["text"], "reasoning_effort": "none", "verbosity": "medium", "store": False},
     {"metadata": {}, "logit_bias": {}},
+    {"truncation": "auto"},
     {name: None for name in ChatCompletionRequest.__struct_fields__ if name not in BASE},
     messages({"role": "assistant", "content": None, "refusal": "no"}),
     messages({"role": "assistant", "content": "a", "annotations": [], "tool_calls": []}),
@@ -77,7 +84,7 @@ ACCEPTED = [
 
 REFUSED = [
     # what this server can't do
-    ({"tools": [TOOL]}, "tools", "unsupported_parameter"),
+    ({"tools": [{"type": "custom", "custom": {"name": "c"}}]}, "tools[0].type", None),
     ({"functions": [{"name": "f"}]}, "functions", "unsupported_parameter"),
     ({"audio": {"voice": "v", "format": "wav"}}, "audio", "unsupported_parameter"),
     ({"prediction": {"type": "content", "content": "x"}}, "prediction", "unsupported_parameter"),
@@ -86,8 +93,8 @@ REFUSED = [
     ({"logit_bias": {"50256": -100}}, "logit_bias", "unsupported_parameter"),
     ({"priority": 0}, "priority", "unsupported_parameter"),
     ({"cache_salt": "s"}, "cache_salt", "unsupported_parameter"),
-    ({"tool_choice": "auto"}, "tool_choice", "unsupported_value"),
-    ({"tool_choice": TOOL}, "tool_choice", "unsupported_value"),
+    ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
+    ({"tool_choice": TOOL}, "tool_choice", "invalid_value"),
     ({"function_call": "auto"}, "function_call", "unsupported_value"),
     ({"modalities": ["text", "audio"]}, "modalities", "unsupported_value"),
     ({"store": True}, "store", "unsupported_value"),
@@ -107,8 +114,8 @@ REFUSED = [
     (messages({"role": "tool", "content": "x", "tool_call_id": "c"}), "messages[0].role", None),
     (messages({"role": "function", "content": "x", "name": "f"}), "messages[0].role", None),
     (
-        messages({"role": "assistant", "content": "x", "tool_calls": [CALL]}),
-        *("messages[0].tool_calls", "unsupported_parameter"),
+        messages({"role": "assistant", "content": "x", "function_call": CALL["function"]}),
+        *("messages[0].function_call", "unsupported_parameter"),
     ),
     # what is out of range
     (messages(), "messages", "empty_array"),
@@ -343,7 +350,7 @@ def test_json_formats_reach_the_engine_as_a_schema():
     ],
 )
 def test_a_schema_that_is_none_is_refused_before_the_engine_sees_it(schema, param):
-    body = parse(response_format={"type": "json_schema", "json_schema": schema}).body
+    body = parse(response_format={"type": "json_schema", "json_schema": schema})
     with pytest.raises(InvalidRequest) as caught:
         check_schema(body)
 
@@ -357,7 +364,7 @@ def test_a_reference_within_the_schema_and_one_that_is_only_data_are_taken():
     }
     named = {"name": "n", "schema": schema}
 
-    check_schema(parse(response_format={"type": "json_schema", "json_schema": named}).body)
+    check_schema(parse(response_format={"type": "json_schema", "json_schema": named}))
 
 
 def test_a_deeply_nested_schema_is_refused():
@@ -366,7 +373,7 @@ def test_a_deeply_nested_schema_is_refused():
         schema = {"items": schema}
     body = parse(
         response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    ).body
+    )
 
     with pytest.raises(InvalidRequest):
         check_schema(body)
@@ -381,7 +388,7 @@ def test_a_schema_that_is_deep_where_no_keyword_is_says_so_too(depth):
 
     body = parse(
         response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-    ).body
+    )
 
     with pytest.raises(InvalidRequest, match="nested too deeply"):
         check_schema(body)

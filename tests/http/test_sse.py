@@ -18,6 +18,7 @@ from antiphon.events import (
 )
 from antiphon.http.openai.sse import HEARTBEAT, ChunkEncoder
 from antiphon.ids import ModelName, ResponseId
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 
 USAGE = Usage(prompt_tokens=3, completion_tokens=4)
 
@@ -107,7 +108,12 @@ def test_usage_comes_last_without_choices_and_only_when_asked_for():
 
     assert [chunk["usage"] for chunk in chunks] == [None, None]
     assert usage["choices"] == []
-    assert usage["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    assert usage["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 4,
+        "total_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
     assert done == "[DONE]"
     assert all("usage" not in chunk for chunk in run([text("a"), ended()]))
 
@@ -173,3 +179,50 @@ def test_no_text_can_break_out_of_its_event(content):
     (chunk,) = run([text(content)])
 
     assert chunk["choices"][0]["delta"]["content"] == content
+
+
+def test_a_call_is_named_in_its_first_chunk_and_its_arguments_follow():
+    chunks = run(
+        [
+            CallStarted(choice=0, call=0, id="call_1", name="f"),
+            CallDelta(choice=0, call=0, text='{"a":'),
+            CallDelta(choice=0, call=0, text="1}"),
+            CallEnded(choice=0, call=0),
+            CallStarted(choice=0, call=1, id="call_2", name="g"),
+            ended(reason=FinishReason.TOOL_CALLS),
+        ]
+    )
+
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    first = {"index": 0, "id": "call_1", "type": "function"}
+    second = {"index": 1, "id": "call_2", "type": "function"}
+    assert deltas == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [first | {"function": {"name": "f", "arguments": ""}}],
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"a":'}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]},
+        {"tool_calls": [second | {"function": {"name": "g", "arguments": ""}}]},
+        {},
+    ]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_calls_after_text_and_of_a_later_choice_keep_the_roles_in_order():
+    chunks = run(
+        [
+            text("Hm."),
+            CallStarted(choice=0, call=0, id="call_1", name="f"),
+            CallStarted(choice=2, call=0, id="call_2", name="f"),
+        ],
+        choices=3,
+    )
+
+    roles = [
+        (choice["index"], choice["delta"].get("role"))
+        for each in chunks
+        for choice in each["choices"]
+    ]
+    assert [entry for entry in roles if entry[1]] == [(n, "assistant") for n in range(3)]

@@ -35,3 +35,10 @@ async def store(url: str, tmp_path: Path) -> AsyncIterator[SqlStore]:
 @pytest.fixture
 async def writer(store: SqlStore) -> Writer:
     return await Writer.new(store)
+
+
+@pytest.fixture
+async def other(store: SqlStore, url: str, tmp_path: Path) -> AsyncIterator[SqlStore]:
+    """A second server's store on the same database."""
+    async with open_store(url=url, data_dir=tmp_path) as other:
+        yield other

@@ -210,7 +210,7 @@ async def test_an_item_of_ten_megabytes_and_one_of_many_letters_come_back(
     large = "Ä" * 5_000_000
     id = await writer.conversation(an_item(large))
 
-    (item,) = await store.context(writer.user, conversation=id)
+    (item,) = (await store.context(writer.user, conversation=id)).context
 
     assert text_of(item) == large
 

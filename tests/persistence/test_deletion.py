@@ -25,7 +25,7 @@ from antiphon.records import (
     ResponseError,
     Scope,
 )
-from antiphon.testing.specimens import Writer, a_file, an_item, text_of
+from antiphon.testing.specimens import Writer, a_file, a_memory, an_item, text_of
 
 
 async def everything(store: SqlStore) -> bytes:
@@ -107,6 +107,13 @@ async def marked(store: SqlStore, writer: Writer, mark: str) -> Conversation:
             writer.user,
             Feedback(response=turn.response.id, rating=Rating.UP, reason=mark, created_ms=1),
         )
+    items = await store.items(writer.user, id, Page(limit=3))
+    assert items is not None
+    await writer.summarised(id, 50, f"They said {mark}. " * 9)
+    memories = [a_memory(writer.user, f"{n} is {mark}", said=(id, items[n].id)) for n in range(3)]
+    await store.add_memories(writer.user, memories, most=9)
+    await store.update_memory(writer.user, memories[1].id, "nothing of it", 1)
+    await store.delete_memory(writer.user, memories[2].id, 1)
     found = await store.conversation(writer.user, id)
     assert found is not None
     return found
@@ -133,17 +140,22 @@ async def test_no_text_of_a_deleted_conversation_is_left_anywhere(
 
     assert receipt is not None
     assert receipt.rows == {
+        "context_work": 1,
         "conversations": 1,
         "feedback": 30,
         "file_uses": 30,
         "files": 1,
+        "forgotten_memories": 2,
         "idempotency_claims": 30,
         "inference_traces": 30,
         "item_bodies": 61,
         "items": 61,
+        "memories": 1,
+        "memory_sources": 2,
         "response_bodies": 30,
         "response_events": 60,
         "responses": 30,
+        "summaries": 1,
     }
     after = await rows_by_table(store)
     assert {table: before[table] - after.get(table, 0) for table in receipt.rows} == receipt.rows
@@ -157,8 +169,9 @@ async def test_no_text_of_a_deleted_conversation_is_left_anywhere(
         left = files_of(url)
         assert mark.encode() not in left
         assert kept_mark.encode() in left
-    seen = await store.context(other.user, conversation=kept.id)
-    assert len(seen) == 61
+    seen = await store.context(other.user, conversation=kept.id, memory_default=True)
+    assert (len(seen.context), len(seen.memories)) == (11, 2)
+    assert kept_mark in (seen.summary.text if seen.summary is not None else "")
     assert (await store.export_user(other.user) or {})["conversations"][0]["title"].endswith(
         kept_mark
     )
@@ -237,7 +250,7 @@ async def test_a_deleted_item_leaves_the_others(store: SqlStore, writer: Writer)
 
     assert receipt is not None
     assert receipt.rows == {"item_bodies": 1, "items": 1}
-    left = await store.context(writer.user, conversation=id)
+    left = (await store.context(writer.user, conversation=id)).context
     assert list(map(text_of, left)) == ["0", "2"]
     assert await store.delete_item(writer.user, id, items[1].id, 5) is None
     assert await store.delete_item(writer.user, new_conversation_id(), items[0].id, 5) is None
@@ -252,7 +265,7 @@ async def test_a_deleted_responses_items_leave_its_conversation(store: SqlStore,
 
     assert receipt is not None
     assert receipt.rows["items"] == 2
-    left = await store.context(writer.user, conversation=conversation)
+    left = (await store.context(writer.user, conversation=conversation)).context
     assert list(map(text_of, left)) == ["rules", "2", "two"]
     assert await store.response(writer.user, first) is None
     assert await store.delete_response(writer.user, first, 5) is None
@@ -267,7 +280,7 @@ async def test_a_deleted_ancestor_is_gone_from_the_chain(store: SqlStore, writer
     second = await writer.answered("2", "two", previous=first)
     await store.delete_response(writer.user, first, 5)
 
-    left = await store.context(writer.user, previous=second)
+    left = (await store.context(writer.user, previous=second)).context
 
     assert list(map(text_of, left)) == ["2", "two"]
 

@@ -1,25 +1,36 @@
 """No method gives one user what is another's: every one of the contract is asked, by its types."""
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_type_hints
 
 import pytest
 
 from antiphon.errors import RecordNotFound, UnknownCursor
-from antiphon.ids import ConversationId, FileId, ItemId, ResponseId, UserId
+from antiphon.ids import (
+    ConversationId,
+    FileId,
+    ItemId,
+    MemoryId,
+    ResponseId,
+    UserId,
+    new_memory_id,
+)
 from antiphon.persistence.store import SqlStore
 from antiphon.records import (
     Claim,
     Conversation,
     Feedback,
+    Memory,
     Page,
     Rating,
     Receipt,
     ResponseKind,
+    Summary,
 )
 from antiphon.storage import Store
-from antiphon.testing.specimens import Writer, a_file, an_item
+from antiphon.testing.specimens import Writer, a_file, a_memory, an_item
 
 NOT_A_USERS = {
     *("add_user", "users", "add_key", "keys", "find_key", "has_keys", "revoke_key", "touch_keys"),
@@ -41,9 +52,15 @@ NOT_A_USERS = {
     *("set_plan", "suspend_user", "suspend_key", "suspend_until", "lift_suspension"),
     "suspended_users",
     *("add_policy_events", "policy_events"),
+    *("add_prompt", "prompt_versions", "activate_prompt", "prompt_activations"),
+    # Of the background workers of a server:
+    *("take_work", "renew_work", "finish_work"),
 }
 """Methods that nobody calls on behalf of a user."""
-OWN_ACCOUNT = {"user", "set_training", "erase_user", "usage", "usage_sums", "export_user"}
+OWN_ACCOUNT = {
+    *("user", "set_training", "erase_user", "usage", "usage_sums", "export_user"),
+    "delete_memories",
+}
 """What the user's own id alone names: a stranger's id names the stranger's account."""
 NEW = {"create_conversation", "add_file"}
 """They take no id of anything that exists."""
@@ -63,12 +80,18 @@ async def owned(writer: Writer) -> dict[Any, Any]:
     file = a_file(writer.user)
     await writer.store.add_file(file)
     found = await writer.store.conversation(writer.user, conversation)
+    await writer.summarised(conversation, 1, "secret")
+    memory = a_memory(writer.user, "secret", said=(conversation, item.id))
+    await writer.store.add_memories(writer.user, [memory], most=9)
     return {
         ConversationId: conversation,
         ItemId: item.id,
         ResponseId: response,
         FileId: file.id,
+        MemoryId: memory.id,
         Conversation: found,
+        Summary: await writer.summary(conversation, 3, "secret"),
+        Sequence[Memory]: [replace(memory, id=new_memory_id(), text="secret, too")],
         Feedback: Feedback(response=response, rating=Rating.UP, reason=None, created_ms=1),
         Claim: Claim(key="key", fingerprint="f"),
     }
@@ -94,6 +117,10 @@ def arguments(name: str, values: dict[Any, Any], stranger: Writer) -> dict[str, 
             made[parameter.name] = [an_item("intruder")]
         elif parameter.name == "now_ms":
             made[parameter.name] = stranger.tick()
+        elif parameter.name in {"title", "text"}:
+            made[parameter.name] = "intruder"
+        elif parameter.name == "most":
+            made[parameter.name] = 9
         elif parameter.name == "metadata" and parameter.default is inspect.Parameter.empty:
             made[parameter.name] = {"intruder": "yes"}
         elif parameter.default is inspect.Parameter.empty:
@@ -127,7 +154,9 @@ async def test_a_strangers_ids_are_as_unknown_as_ids_that_never_were(
     assert await store.export_user(writer.user) == before
 
 
-@pytest.mark.parametrize("name", ["conversations", "responses", "files", "items", "input_items"])
+@pytest.mark.parametrize(
+    "name", ["conversations", "responses", "files", "items", "input_items", "memories"]
+)
 async def test_a_strangers_id_is_no_cursor(store: SqlStore, writer: Writer, name: str):
     stranger = await Writer.new(store)
     theirs, mine = await owned(writer), await owned(stranger)
@@ -135,6 +164,7 @@ async def test_a_strangers_id_is_no_cursor(store: SqlStore, writer: Writer, name
         "conversations": (theirs[ConversationId], {}),
         "responses": (theirs[ResponseId], {"kind": ResponseKind.RESPONSE}),
         "files": (theirs[FileId], {}),
+        "memories": (theirs[MemoryId], {}),
         "items": (theirs[ItemId], {"conversation": mine[ConversationId]}),
         "input_items": (theirs[ItemId], {"id": mine[ResponseId]}),
     }[name]

@@ -1,27 +1,17 @@
 """Several servers on one database: who owns what, and what becomes of it."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import trio
 
 from antiphon.errors import ConversationLocked
 from antiphon.ids import new_node_id
-from antiphon.persistence.bridge import open_store
 from antiphon.persistence.leases import ORPHAN_LEASE_MS
 from antiphon.persistence.port import Statement
 from antiphon.persistence.store import SqlStore
 from antiphon.records import Accepted, Claim, EventBatch, Repeated, ResponseStatus
 from antiphon.testing.specimens import LEASE_MS, Writer
-
-
-@pytest.fixture
-async def other(store: SqlStore, url: str, tmp_path: Path) -> AsyncIterator[SqlStore]:
-    """A second server's store on the same database."""
-    async with open_store(url=url, data_dir=tmp_path) as other:
-        yield other
 
 
 async def test_of_two_servers_one_gets_the_conversation(

@@ -7,12 +7,14 @@ import pytest
 import trio
 
 from antiphon.errors import SchemaMismatch, StoreFailed
+from antiphon.ids import ConversationId, UserId
 from antiphon.persistence.bridge import TrioDatabase, open_database, open_store
+from antiphon.persistence.check import check_database
 from antiphon.persistence.migrations import migrate, require_current, status
 from antiphon.persistence.port import Statement, Transaction
 from antiphon.persistence.schema import MIGRATIONS, TABLES, Migration
 from antiphon.testing.databases import PrivatePostgres
-from antiphon.testing.specimens import a_user
+from antiphon.testing.specimens import Writer, a_user, text_of
 
 NEXT = Migration(len(MIGRATIONS) + 1, "next", ("ALTER TABLE users ADD COLUMN shoe_size BIGINT",))
 
@@ -85,6 +87,42 @@ async def test_what_is_there_survives_the_next_step(empty: str, tmp_path: Path):
         assert await migrate(store.database, (*MIGRATIONS, NEXT)) == ("next",)
         assert "shoe_size" in await columns(store.database, "users")
         assert await store.user(user.id) == user
+
+
+async def test_a_database_of_before_there_was_a_context_keeps_what_it_has(
+    empty: str, tmp_path: Path
+):
+    """Version 5, as the program of then wrote it."""
+    old = MIGRATIONS[:5]
+    async with open_database(url=empty, data_dir=tmp_path) as database:
+        await migrate(database, old)
+        await run(
+            database,
+            "INSERT INTO users (id, tenant, name, created_ms, training) "
+            "VALUES ('user_1', 'local', 'me', 1, 1)",
+            "INSERT INTO conversations (id, user_id, title, metadata, created_ms, updated_ms, "
+            "next_position) VALUES ('conv_1', 'user_1', 'Hello', '{}', 1, 2, 1)",
+            "INSERT INTO items (home, position, id, type, role, status, created_ms) "
+            "VALUES ('conv_1', 0, 'msg_1', 'message', 'user', 'completed', 1)",
+            "INSERT INTO item_bodies (home, position, body) "
+            """VALUES ('conv_1', 0, '{"content":[{"type":"input_text","text":"Hi"}]}')""",
+        )
+        before = [await columns(database, table.name) for table in TABLES]
+        assert await migrate(database, MIGRATIONS[:6]) == ("context",)
+        assert await columns(database, "conversations") > before[3]
+        assert await migrate(database) == tuple(each.name for each in MIGRATIONS[6:])
+
+    async with open_store(url=empty, data_dir=tmp_path) as store:
+        writer = Writer(store, UserId("user_1"))
+        conversation = ConversationId("conv_1")
+        found = await store.conversation(writer.user, conversation)
+        assert found is not None
+        assert (found.title, found.memory) == ("Hello", None)
+        await writer.answered("Are you there?", "Yes.", conversation=conversation)
+        await writer.summarised(conversation, 1)
+        seen = await store.context(writer.user, conversation=conversation)
+        assert list(map(text_of, seen.context)) == ["Are you there?", "Yes."]
+        assert (await check_database(store.database)).sound
 
 
 async def test_a_step_that_fails_leaves_nothing(empty: str, tmp_path: Path):

@@ -18,6 +18,8 @@ from antiphon.persistence.store import SqlStore
 MAY_SCAN = {
     "users.list": "an operator's command, and there are few users",
     "keys.list": "an operator's command, and there are few keys",
+    "prompts.versions": "an operator writes them, and there are few",
+    "prompts.activations": "an operator makes them, and there are few",
     **{
         name: "reads a whole table on purpose, in an operator's command"
         for name in STATEMENTS
@@ -40,6 +42,7 @@ SORTS = {
     "responses.take_over": "the few that are orphans",
     "responses.owned": "the few of one batch",
     "keys.list_of_user": "a handful",
+    "prompts.activations": "by name and backwards; there are few",
 }
 """Statements that may sort what they found."""
 ASIDE = {"json_each", "chain", "c", "CONSTANT"}

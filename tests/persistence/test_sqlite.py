@@ -47,7 +47,7 @@ async def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path: Path):
             await fill(writer)
         full = await store.export_user(writer.user)
 
-        assert await store.context(writer.user, conversation=conversation)
+        assert (await store.context(writer.user, conversation=conversation)).context
         assert (await check_database(store.database)).problems == ()
         assert await store.delete_conversation(writer.user, conversation, 1) is not None
         await limit(row[0] + 500)
@@ -179,7 +179,7 @@ def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path):
             async with open_store(data_dir=folder) as store:
                 assert isinstance(store.database, TrioDatabase)
                 report = await check_database(store.database)
-                seen = await store.context(user, conversation=conversation)
+                seen = (await store.context(user, conversation=conversation)).context
                 return len(seen), report.problems
 
         count, problems = trio.run(look)

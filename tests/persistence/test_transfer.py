@@ -15,7 +15,17 @@ from antiphon.persistence.store import SqlStore
 from antiphon.persistence.transfer import export_database, import_database
 from antiphon.records import Claim, EventBatch, User
 from antiphon.testing.databases import PrivatePostgres
-from antiphon.testing.specimens import Writer, a_file, an_item
+from antiphon.testing.specimens import Writer, a_file, a_memory, an_item
+
+ADDED = {
+    "summaries": 1,
+    "memories": 2,
+    "memory_sources": 1,
+    "forgotten_memories": 1,
+    "context_work": 1,
+    "prompt_versions": 4,
+    "prompt_activations": 4,
+}
 
 
 async def filled(store: SqlStore) -> Writer:
@@ -32,6 +42,17 @@ async def filled(store: SqlStore) -> Writer:
     await writer.accept(running)
     batch = EventBatch(first=0, last=1, body=bytes(range(256)))
     await store.append_events(writer.node, [(running.response.id, batch)])
+    summary = await writer.summarised(conversation, 9, "Ünï ☃")
+    stated, forgotten = (
+        a_memory(writer.user, text, said=(conversation, summary.until)) for text in ("a", "b")
+    )
+    await store.add_memories(writer.user, [stated, forgotten, a_memory(writer.user, "c")], most=9)
+    await store.delete_memory(writer.user, forgotten.id, 1)
+    for name in ("one", "two"):
+        for text in ("first", "second"):
+            await store.add_prompt(name, text, "note ☃", 1)
+        await store.activate_prompt(name, {1: 0.75, 2: 0.25}, 2)
+        await store.activate_prompt(name, {2: 1.0}, 3)
     return writer
 
 
@@ -45,6 +66,7 @@ async def test_a_database_moves_to_the_other_kind_and_back(
         before = await store.export_user(writer.user)
         counts = await export_database(store.database, tmp_path / "one.jsonl")
     assert counts["items"] == 254
+    assert {table: counts[table] for table in ADDED} == ADDED
 
     async with open_store(url=postgres.fresh(), data_dir=tmp_path) as store:
         await store.add_user(local)
@@ -119,6 +141,9 @@ async def test_a_sound_database_has_no_problems(store: SqlStore):
         ("DELETE FROM response_bodies", "2 responses have no parameters"),
         ("UPDATE file_uses SET position = 9999", "1 uses of files are of items"),
         ("UPDATE usage_entries SET response_id = 'x' WHERE settled_ms IS NULL", "1 bills are open"),
+        ("UPDATE summaries SET until_position = 9999", "1 summaries end with"),
+        ("UPDATE memory_sources SET item_id = 'x'", "1 memories come from items"),
+        ("DELETE FROM memory_sources", "1 memories were stated nowhere"),
     ],
 )
 async def test_the_check_finds_what_no_constraint_keeps(store: SqlStore, harm: str, problem: str):

@@ -323,7 +323,7 @@ async def test_a_chain_of_responses_is_its_context(store: SqlStore, writer: Writ
 
     assert await writer.accept(writer.turn("3", previous=second)) == ("1", "one", "2", "two")
     assert await writer.accept(writer.turn("3", previous=branch)) == ("1", "one", "2b", "two b")
-    shown = await store.context(writer.user, previous=second)
+    shown = (await store.context(writer.user, previous=second)).context
     assert list(map(text_of, shown)) == ["1", "one", "2", "two"]
 
 
@@ -336,9 +336,9 @@ async def test_a_chain_out_of_a_conversation_sees_it_as_it_was_then(
 
     branch = await writer.answered("other", "thing", previous=first)
 
-    shown = await store.context(writer.user, previous=branch)
+    shown = (await store.context(writer.user, previous=branch)).context
     assert list(map(text_of, shown)) == ["rules", "1", "one", "other", "thing"]
-    assert len(await store.context(writer.user, conversation=conversation)) == 5
+    assert len((await store.context(writer.user, conversation=conversation)).context) == 5
 
 
 async def test_what_can_not_be_continued_is_named(store: SqlStore, writer: Writer):
@@ -366,7 +366,7 @@ async def test_what_can_not_be_continued_is_named(store: SqlStore, writer: Write
         await store.context(stranger.user, conversation=conversation)
     with pytest.raises(RecordNotFound):
         await store.context(stranger.user, previous=ended)
-    assert await store.context(writer.user) == ()
+    assert (await store.context(writer.user)).context == ()
 
 
 async def test_too_long_a_chain_is_refused_rather_than_cut(

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import trio
 
+from antiphon.actors.context.counting import THREAD_CHARS
+from antiphon.actors.tools.words import in_words
 from antiphon.errors import ContextLengthExceeded
 from antiphon.events import Message
+from antiphon.ids import ItemId
 from antiphon.ports import ChatTokenizer
-
-_THREAD_CHARS = 16_384
-"""Tokenising costs about a third of a microsecond a character; longer text would be felt by every
-stream, so it goes to a worker thread, where the tokenizer works without Python's lock."""
+from antiphon.tools import Toolbox
+from antiphon.views import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,12 @@ class View:
 
     prompt: list[int]
     max_tokens: int
+    messages: tuple[Message, ...] = ()
+    """What the prompt was made of."""
+    manifest: Manifest | None = None
+    """None where all of the turn was shown, and nobody had asked for less."""
+    counts: tuple[tuple[ItemId, int], ...] = ()
+    """Tokens of items that had not been counted."""
 
 
 def fit(prompt: list[int], *, max_tokens: int | None, default: int, window: int) -> View:
@@ -47,15 +54,20 @@ async def encode(
     *,
     window: int,
     threads: trio.CapacityLimiter,
+    tools: Toolbox | None = None,
 ) -> list[int]:
-    """Token ids of the rendered messages; long ones in a worker thread, while `threads` has one.
+    """Token ids of the rendered messages and tools; long ones in a worker thread, while `threads`
+    has one.
 
     Raises InvalidRequest when the model's template refuses the messages, ContextLengthExceeded
     without tokenising where even the longest tokens there are would overflow `window`.
     """
-    chars = sum(len(message.content) for message in messages)
-    if chars <= _THREAD_CHARS:
-        return tokenizer.encode_chat(messages)
+    shown = () if tools is None else tools.tools
+    if tokenizer.tool_format is None:
+        messages, shown = in_words(messages, shown), ()
+    chars = sum(len(each.text) for each in messages) + sum(len(each.text) for each in shown)
+    if chars <= THREAD_CHARS:
+        return tokenizer.encode_chat(messages, shown)
     # Tokenising takes eighty times the memory of the text: what is hopeless isn't tried, and what
     # isn't waits its turn.
     least = math.ceil(chars / tokenizer.longest_token)
@@ -65,5 +77,5 @@ async def encode(
         )
     # Whoever gives up must not wait for it: nothing but its result would be missed.
     return await trio.to_thread.run_sync(
-        tokenizer.encode_chat, messages, abandon_on_cancel=True, limiter=threads
+        tokenizer.encode_chat, messages, shown, abandon_on_cancel=True, limiter=threads
     )

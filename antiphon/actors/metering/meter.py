@@ -1,8 +1,8 @@
 """The meter (`ports.Meter`): what a turn may cost at most is held before any work, in the database,
 which alone decides; what it has cost is written before anybody is told.
 
-Callers without a name are free and touch no database. Also a child of the tree, for what goes on
-behind.
+Callers without a name are free and touch no database, and so is the server's own work. Also a child
+of the tree, for what goes on behind.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,11 @@ class BilledCharge:
         if books is None:
             await trio.lowlevel.checkpoint()
             return
-        cost = TokenUsage(input=usage.prompt_tokens, output=usage.completion_tokens)
+        cost = TokenUsage(
+            input=usage.prompt_tokens,
+            cached=usage.cached_tokens,
+            output=usage.completion_tokens,
+        )
         await books.settle(self._id, cost)
 
     async def release(self) -> None:
@@ -102,7 +106,7 @@ class StoreMeter:
     async def reserve(self, turn: Turn, *, prompt_tokens: int, max_tokens: int) -> Charge:
         """Raises RateLimited, KeySuspended, RecordNotFound (the user is gone), StoreUnavailable,
         StoreFailed."""
-        if turn.user is None:
+        if turn.user is None or turn.upkeep:
             await trio.lowlevel.checkpoint()
             return FreeCharge()
         limits = self._plans.limits_of(turn.plan)

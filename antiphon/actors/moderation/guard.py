@@ -34,6 +34,7 @@ from antiphon.events import (
 from antiphon.ids import ModelName, new_request_id
 from antiphon.policy.rules import GuardMatcher, Rule
 from antiphon.ports import Chat
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.verdicts import Failure, Finding, Stage
 
 _FORMATS = {"llama_guard": llama_guard, "qwen3guard": qwen3guard}
@@ -131,7 +132,7 @@ class Guards:
                         return "".join(pieces)
                     case TurnFailed() | TurnRefused():
                         return None
-                    case TurnPlaced() | ChoiceEnded():
+                    case TurnPlaced() | ChoiceEnded() | CallStarted() | CallDelta() | CallEnded():
                         pass
                     case never:
                         assert_never(never)

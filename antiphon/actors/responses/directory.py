@@ -45,6 +45,7 @@ class RunDirectory:
         self._watchers: Counter[ResponseId] = Counter()
         self._draining = False
         self._changed = trio.Event()
+        self._ended = trio.Event()
         self.debts: dict[ResponseId, EventLog] = {}
         """Responses whose run is over, and whose state in the store is not true yet: the reaper
         pays without waiting for a lease, which this server goes on renewing."""
@@ -127,6 +128,10 @@ class RunDirectory:
         while not self._live:
             await self._changed.wait()
 
+    def next_end(self) -> trio.Event:
+        """Set when a turn of a conversation ends here the next time."""
+        return self._ended
+
     async def _attached(self, new: NewAnswer, id: ResponseId) -> Watcher | None:
         """A reader of what was accepted before; None where nothing is left of that, or nothing
         that anybody came back for: it was refused in the end, or is being cancelled."""
@@ -190,6 +195,9 @@ class RunDirectory:
                 events.refuse(ActorCrashed(news.path, news.incarnation))
             if events.kept and events.debt is not None:
                 self.debts[id] = events
+            if events.response.conversation is not None:
+                self._ended.set()
+                self._ended = trio.Event()
 
         self._live[id] = (events, address.ref)
         address.ref.monitor(down)

@@ -1,9 +1,12 @@
 """How the end of a response gets into the store, and how a failure is shown."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from antiphon.actors.responses.log import EventLog
 from antiphon.actors.routing.rules import DEFAULT
 from antiphon.errors import AntiphonError, RateLimited, RequestError
-from antiphon.ids import NodeId
+from antiphon.ids import ItemId, NodeId
 from antiphon.narration import ResponseEvent
 from antiphon.records import (
     EventBatch,
@@ -25,6 +28,7 @@ async def write_end(
     *,
     owner: NodeId,
     trace: Trace | None = None,
+    counts: Mapping[ItemId, int] = MappingProxyType({}),
 ) -> bool:
     """Store a response as ended, with its `last` events; False when it isn't the owner's any more.
     Safe to repeat. Raises StoreUnavailable, StoreFailed."""
@@ -33,7 +37,7 @@ async def write_end(
     if (batch := events.unconfirmed) is not None:
         await store.run(lambda store: store.append_events(owner, [(id, batch)]))
         events.stored(batch)
-    final = final_state(ended, owner, events.tail(last), trace)
+    final = final_state(ended, owner, events.tail(last), trace, counts)
     return await store.run(lambda store: store.finish_response(final))
 
 
@@ -48,7 +52,11 @@ def shown(error: AntiphonError) -> ResponseError:
 
 
 def final_state(
-    ended: Response, owner: NodeId, events: EventBatch | None, trace: Trace | None = None
+    ended: Response,
+    owner: NodeId,
+    events: EventBatch | None,
+    trace: Trace | None = None,
+    counts: Mapping[ItemId, int] = MappingProxyType({}),
 ) -> FinalState:
     """What the store is told about the end of a response."""
     assert ended.completed_ms is not None
@@ -65,9 +73,12 @@ def final_state(
         request=ended.request if _has_changed(ended.request) else None,
         trace=trace,
         events=events,
+        counts=dict(counts),
     )
 
 
 def _has_changed(request: JsonObject) -> bool:
-    """As accepted, every response is of the default tier, and nothing was judged."""
-    return request.get("service_tier", DEFAULT) != DEFAULT or "judged" in request
+    """As accepted, every response is of the default tier, nothing was judged, and nobody knew what
+    would be shown."""
+    is_placed = "judged" in request or "context" in request
+    return is_placed or request.get("service_tier", DEFAULT) != DEFAULT

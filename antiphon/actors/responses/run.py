@@ -13,18 +13,19 @@ import structlog
 import trio
 
 from antiphon.actors.actor import ActorContext
+from antiphon.actors.context.material import material
 from antiphon.actors.responses.ending import shown, write_end
 from antiphon.actors.responses.log import Debt, EventLog
 from antiphon.actors.responses.script import Script
+from antiphon.context_settings import ContextSettings
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
 from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.ids import NodeId
-from antiphon.messages import shown as shown_to_models
+from antiphon.messages import check_results
 from antiphon.narration import Ended, ResponseEvent
 from antiphon.ports import Chat, NewAnswer, TurnStream
 from antiphon.records import (
     Accepted,
-    Item,
     NewTurn,
     Repeated,
     Response,
@@ -63,6 +64,7 @@ class RunTools:
     store: StoreAccess
     node: NodeId
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    context: Callable[[], ContextSettings] = ContextSettings
 
 
 class Run:
@@ -72,7 +74,11 @@ class Run:
         self._new = new
         self._log = events
         self._tools = tools
-        self._script = Script(new.response, shows_judged=new.turn.scoring is not None)
+        self._script = Script(
+            new.response,
+            shows_judged=new.turn.scoring is not None,
+            choices=new.turn.choices,
+        )
         self._began = trio.current_time()
         self._first_text_s: float | None = None
         self._cause: CancelCause | None = None
@@ -101,9 +107,9 @@ class Run:
 
     async def _run(self) -> None:
         try:
-            context = await self._accept()
-            if context is not None:
-                await self._answer(context)
+            came = await self._accept()
+            if came is not None:
+                await self._answer(came)
         except AntiphonError as error:
             if isinstance(error, StoreUnavailable) and not error.refused:
                 self._log.owe(Debt.WITHDRAWAL)  # whether it was accepted is unknown
@@ -111,21 +117,23 @@ class Run:
         self._over.set()
         self._me.stop()
 
-    async def _accept(self) -> tuple[Item, ...] | None:
+    async def _accept(self) -> Accepted | None:
         """What came before; None when this is a response that was accepted before."""
         new, response = self._new, self._new.response
         store = self._tools.store
         if not new.stored:
-            context: tuple[Item, ...] = ()
+            came = Accepted(context=())
             if response.previous is not None:
                 user, previous = response.user, response.previous
-                context = await store.run(lambda store: store.context(user, previous=previous))
+                came = await store.run(
+                    lambda store: store.context(user, previous=previous, whole=self._is_whole)
+                )
             self._log.accepted.set()
-            return context
+            return came
         match await store.run(lambda store: store.accept_turn(self._new_turn())):
-            case Accepted(context=context):
+            case Accepted() as came:
                 self._log.accepted.set()
-                return context
+                return came
             case Repeated(response=earlier):
                 self._log.repeat(earlier)
                 return None
@@ -143,14 +151,22 @@ class Run:
             request=new.turn.request,
             retry_fingerprint=new.retry_fingerprint,
             is_retry=new.is_retry,
+            whole=self._is_whole,
+            memory_default=self._tools.context().memory,
         )
 
-    async def _answer(self, context: tuple[Item, ...]) -> None:
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all that came before is to be shown, or nothing at all."""
+        turn = self._new.turn
+        return turn.truncation == "disabled" and turn.compact is None
+
+    async def _answer(self, came: Accepted) -> None:
         last: TurnEvent | AntiphonError
         if self._cause is not None:  # while it was being accepted
             last = TurnInterrupted("it was cancelled")
         else:
-            last = await self._play(context)
+            last = await self._play(came)
         error = last.error if isinstance(last, TurnFailed) else last
         if isinstance(error, AntiphonError):
             if not self._script.opened and not isinstance(error, TurnInterrupted):
@@ -163,18 +179,26 @@ class Run:
         else:
             await self._finish(self._script.outcome(), None)
 
-    async def _play(self, context: tuple[Item, ...]) -> TurnEvent | AntiphonError:
+    async def _play(self, came: Accepted) -> TurnEvent | AntiphonError:
         """Log the turn to its end; that event, or why there is no turn."""
-        turn = self._new.turn
+        turn, response = self._new.turn, self._new.response
         if self._new.response.background:
             self._log.append(self._script.queue())
         try:
-            shown = shown_to_models((*context, *self._new.input))
-            self._script.show((*(None for _ in turn.messages), *(item for item, _ in shown)))
+            check_results(came.context, self._new.input)
+            made = material(
+                prompt=self._new.prompt,
+                instructions=turn.messages,
+                came=came,
+                input=self._new.input,
+                may_split=response.conversation is None and response.previous is None,
+            )
+            self._script.show(made.items)
             known = replace(
                 turn,
-                messages=(*turn.messages, *(message for _, message in shown)),
-                response=self._new.response.id,
+                messages=made.messages,
+                pieces=made.pieces,
+                response=response.id,
                 stored=self._new.stored,
             )
             stream = await self._tools.chat.open_turn(known)
@@ -267,6 +291,7 @@ class Run:
                     last,
                     owner=self._tools.node,
                     trace=self._trace(ended),
+                    counts=self._script.counts,
                 )
             )
         except AntiphonError as error:
@@ -301,6 +326,7 @@ class Run:
     def _trace(self, ended: Response) -> Trace:
         return Trace(
             request=self._new.turn.request,
+            prompt_version=self._new.turn.prompt_version,
             first_token_s=self._first_text_s,
             total_s=trio.current_time() - self._began,
             finish=ended.incomplete_reason or ended.status,

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
-from antiphon.actors.responses.spoken import Message, PartStage
+import msgspec
+
+from antiphon.actors.responses.spoken import Call, Message, PartStage
 from antiphon.events import (
     ChoiceEnded,
     Delta,
@@ -18,11 +20,15 @@ from antiphon.events import (
     TurnEvent,
     TurnFailed,
     TurnPlaced,
+    Usage,
 )
 from antiphon.ids import ItemId, new_item_id
 from antiphon.judged import judged_json
-from antiphon.messages import WITHHELD
+from antiphon.messages import CALLS, WITHHELD
 from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
+    CallOpened,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -36,16 +42,17 @@ from antiphon.narration import (
     ResponseEvent,
     Started,
     TextAdded,
-    TextClosed,
 )
 from antiphon.records import (
     Item,
+    JsonObject,
     Response,
     ResponseError,
     ResponseKind,
     ResponseStatus,
     TokenUsage,
 )
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.verdicts import Judged
 
 _INCOMPLETE = {
@@ -62,6 +69,7 @@ class Script:
         response: Response,
         *,
         shows_judged: bool = False,
+        choices: int = 1,
         new_item: Callable[[], ItemId] = new_item_id,
     ) -> None:
         """`shows_judged` says that its client asked to see what its texts were judged to be."""
@@ -69,9 +77,14 @@ class Script:
         self._shows_judged = shows_judged
         self._new_item = new_item
         self._shown: Sequence[ItemId | None] = ()
-        self._messages: dict[int, Message] = {}
+        self._choices = choices
+        self._items: dict[int, Message | Call] = {}
+        self._places: dict[int, int] = {}
+        """By choice: which item its message is."""
         self._opened = self._started = self._ended = False
         self._usage = TokenUsage()
+        self.counts: dict[ItemId, int] = {}
+        """Tokens of items that came before the answer, where they had not been counted."""
 
     @classmethod
     def resumed(cls, response: Response, events: Iterable[ResponseEvent]) -> "Script":
@@ -109,28 +122,37 @@ class Script:
     def on_turn(self, event: TurnEvent) -> tuple[ResponseEvent, ...]:
         """What the event adds. The end of the turn is not the end of the response: see `end`."""
         match event:
-            case TurnPlaced(model=model, tier=tier):
-                self._response = replace(
-                    self._response,
-                    model=model,
-                    request=self._response.request | {"service_tier": tier},
-                )
+            case TurnPlaced():
+                self._place(event)
                 return ()
             case Delta(choice=choice, text=text, logprobs=logprobs):
-                added = TextAdded(index=choice, text=text, logprobs=logprobs)
-                return (*self._open_text(choice), *self._play(added))
+                opened = self._open_text(choice)
+                index = self._places[choice]
+                added = TextAdded(index=index, text=text, logprobs=logprobs)
+                return (*opened, *self._play(added))
+            case CallStarted():
+                return self._open_call(event)
+            case CallDelta(choice=choice, call=call, text=text):
+                index, _ = self._calls(choice)[call]
+                return self._play(ArgumentsAdded(index=index, text=text))
+            case CallEnded(choice=choice, call=call):
+                index, _ = self._calls(choice)[call]
+                return self._play(ArgumentsClosed(index=index))
             case Refused(choice=choice, text=text, messages=places):
-                return (*self._open_item(choice), *self._refuse(choice, text, places))
+                closed = self._close_calls(choice, FinishReason.CONTENT_FILTER)
+                return (*closed, *self._open_item(choice), *self._refuse(choice, text, places))
             case ChoiceEnded(choice=choice, finish_reason=reason):
+                closed = self._close_calls(choice, reason)
                 # A message without any part would be none.
-                opened = () if self._is_refused(choice) else self._open_text(choice)
-                return (*opened, *self._close_item(choice, reason))
+                is_said = self._is_refused(choice) or bool(self._calls(choice))
+                opened = () if is_said else self._open_text(choice)
+                return (*closed, *opened, *self._close_message(choice, reason))
             case TurnEnded(usage=usage, judged=judged):
-                self._usage = TokenUsage(input=usage.prompt_tokens, output=usage.completion_tokens)
+                self._usage = _counted(usage)
                 self._keep(judged)
                 return ()
             case TurnFailed(usage=usage):
-                self._usage = TokenUsage(input=usage.prompt_tokens, output=usage.completion_tokens)
+                self._usage = _counted(usage)
                 return ()
             case _:
                 assert_never(event)
@@ -146,8 +168,8 @@ class Script:
         begun: tuple[ResponseEvent, ...] = () if self._opened else self._start()
         closed = [
             event
-            for index, message in self._messages.items()
-            if not message.closed
+            for index, item in self._items.items()
+            if not item.closed
             for event in self._close_item(index, None)
         ]
         return (*begun, *closed, *self._play(Ended(status=status)))
@@ -172,40 +194,116 @@ class Script:
 
     def output(self, created_ms: int) -> tuple[Item, ...]:
         """Its items so far, unfinished ones marked incomplete."""
-        return tuple(
-            self._item(self._messages[index], created_ms) for index in sorted(self._messages)
+        items = tuple(
+            self._item(index, item, created_ms)
+            for index, item in sorted(self._items.items())
+            if isinstance(item, Message) or not self._is_chat
         )
+        if len(items) == 1 and self._usage.output:
+            # All that was generated, but for the token that says that it is over.
+            ending = items[0].status == "completed"
+            items = (replace(items[0], tokens=max(1, self._usage.output - ending)),)
+        return items
+
+    def _place(self, placed: TurnPlaced) -> None:
+        shown: JsonObject = {"service_tier": placed.tier}
+        if placed.manifest is not None and self._response.kind is ResponseKind.RESPONSE:
+            shown["context"] = msgspec.to_builtins(placed.manifest)
+        self._response = replace(
+            self._response, model=placed.model, request=self._response.request | shown
+        )
+        self.counts = dict(placed.counts)
 
     def _keep(self, judged: Judged | None) -> None:
         """Where its client asked for it, or must learn why there is no more of it."""
         if judged is None:
             return
         is_response = self._response.kind is ResponseKind.RESPONSE
-        if self._shows_judged or (is_response and any(m.refusal for m in self._messages.values())):
+        if self._shows_judged or (is_response and self._has_refused):
             request = self._response.request | {"judged": judged_json(judged)}
             self._response = replace(self._response, request=request)
 
-    def _open_item(self, index: int) -> tuple[ResponseEvent, ...]:
+    @property
+    def _is_chat(self) -> bool:
+        """There a choice is one message with all its calls, numbered as it is."""
+        return self._response.kind is ResponseKind.CHAT
+
+    @property
+    def _has_refused(self) -> bool:
+        return any(isinstance(each, Message) and each.refusal for each in self._items.values())
+
+    def _calls(self, choice: int) -> list[tuple[int, Call]]:
+        """With their numbers as items."""
+        return [
+            (index, item)
+            for index, item in self._items.items()
+            if isinstance(item, Call) and item.choice == choice
+        ]
+
+    def _message(self, choice: int) -> Message | None:
+        item = self._items.get(self._places.get(choice, -1))
+        return item if isinstance(item, Message) else None
+
+    @property
+    def _next_index(self) -> int:
+        return max(self._items, default=-1) + 1
+
+    def _open_item(self, choice: int) -> tuple[ResponseEvent, ...]:
+        """The choice's message; a new one, where calls have followed the last."""
         started = () if self._started else self._start()
-        if index in self._messages:
+        message = self._message(choice)
+        if message is not None and not message.closed:
             return started
+        index = choice if self._is_chat else self._next_index
+        self._places[choice] = index
         return (*started, *self._play(ItemOpened(index=index, item=self._new_item())))
 
-    def _open_text(self, index: int) -> tuple[ResponseEvent, ...]:
-        opened = self._open_item(index)
-        if self._messages[index].text is not PartStage.ABSENT:
+    def _open_text(self, choice: int) -> tuple[ResponseEvent, ...]:
+        opened = self._open_item(choice)
+        message = self._message(choice)
+        if message is None or message.text is not PartStage.ABSENT:
             return opened
-        return (*opened, *self._play(PartOpened(index=index)))
+        return (*opened, *self._play(PartOpened(index=self._places[choice])))
 
-    def _is_refused(self, index: int) -> bool:
-        message = self._messages.get(index)
+    def _open_call(self, started: CallStarted) -> tuple[ResponseEvent, ...]:
+        choice = started.choice
+        if self._is_chat:
+            before = self._open_item(choice)
+        else:
+            begun = () if self._started else self._start()
+            before = (*begun, *self._close_message(choice, FinishReason.STOP))
+        before = (*before, *self._close_calls(choice, FinishReason.TOOL_CALLS))
+        index = max(self._next_index, self._choices if self._is_chat else 0)
+        item = new_item_id("fc_")
+        opened = CallOpened(
+            index=index, item=item, call=started.id, name=started.name, choice=choice
+        )
+        return (*before, *self._play(opened))
+
+    def _close_calls(self, choice: int, finish: FinishReason) -> tuple[ResponseEvent, ...]:
+        return tuple(
+            event
+            for index, call in self._calls(choice)
+            if not call.closed
+            for event in self._close_item(index, finish)
+        )
+
+    def _close_message(self, choice: int, finish: FinishReason) -> tuple[ResponseEvent, ...]:
+        message = self._message(choice)
+        if message is None or message.closed:
+            return ()
+        return self._close_item(self._places[choice], finish)
+
+    def _is_refused(self, choice: int) -> bool:
+        message = self._message(choice)
         return message is not None and message.refused is not PartStage.ABSENT
 
-    def _refuse(self, index: int, text: str, places: Sequence[int]) -> tuple[ResponseEvent, ...]:
+    def _refuse(self, choice: int, text: str, places: Sequence[int]) -> tuple[ResponseEvent, ...]:
         items = (self._shown[place] for place in places if place < len(self._shown))
         withheld = tuple(item for item in items if item is not None)
+        index, message = self._places[choice], self._message(choice)
         return self._play(
-            *self._messages[index].closing_text(index),
+            *(message.closing_text(index) if message else ()),
             RefusalOpened(index=index),
             RefusalAdded(index=index, text=text, withheld=withheld),
             RefusalClosed(index=index),
@@ -219,12 +317,10 @@ class Script:
 
     def _close_item(self, index: int, finish: FinishReason | None) -> tuple[ResponseEvent, ...]:
         """As it stands: also of one that a crash has left between two events."""
-        message = self._messages[index]
-        return self._play(
-            *message.closing_text(index),
-            *message.closing_refusal(index),
-            ItemClosed(index=index, finish=finish),
-        )
+        item, closed = self._items[index], ItemClosed(index=index, finish=finish)
+        if isinstance(item, Call):
+            return self._play(closed)
+        return self._play(*item.closing_text(index), *item.closing_refusal(index), closed)
 
     def _play(self, *events: ResponseEvent) -> tuple[ResponseEvent, ...]:
         for event in events:
@@ -240,67 +336,55 @@ class Script:
             case Started():
                 self._started = True
             case ItemOpened(index=index, item=item):
-                self._messages[index] = Message(item)
-            case (
-                PartOpened()
-                | TextAdded()
-                | TextClosed()
-                | PartClosed()
-                | RefusalOpened()
-                | RefusalAdded()
-                | RefusalClosed()
-                | ItemClosed()
-            ):
-                self._messages[event.index].apply(event)
+                self._items[index] = Message(item)
+            case CallOpened(index=index, item=item, call=call, name=name, choice=choice):
+                self._items[index] = Call(item, call, name, choice)
+            case ArgumentsAdded() | ArgumentsClosed():
+                called = self._items[event.index]
+                assert isinstance(called, Call)
+                called.apply(event)
+            case ItemClosed():
+                self._items[event.index].apply(event)
             case Ended():
                 self._ended = True
             case _:
-                assert_never(event)
+                message = self._items[event.index]
+                assert isinstance(message, Message)
+                message.apply(event)
 
     def _reason(self) -> str | None:
-        if self._response.kind is ResponseKind.CHAT:  # there each choice says so for itself
+        if self._is_chat:  # there each choice says so for itself
             return None
-        reasons = [_INCOMPLETE.get(m.finish) for m in self._messages.values() if m.finish]
+        reasons = [_INCOMPLETE.get(each.finish) for each in self._items.values() if each.finish]
         return next((reason for reason in reasons if reason), None)
 
-    def _item(self, message: Message, created_ms: int) -> Item:
-        complete = message.finish is FinishReason.STOP
-        body: dict[str, Any] = {"type": "message", "role": "assistant", "content": message.parts()}
-        if message.withheld:
-            body[WITHHELD] = list(message.withheld)
-        if self._response.kind is ResponseKind.CHAT:
-            body["finish_reason"] = message.finish
+    def _item(self, index: int, item: Message | Call, created_ms: int) -> Item:
+        if isinstance(item, Call):
+            return Item(
+                id=item.item,
+                type="function_call",
+                body={"type": "function_call", **item.body()},
+                created_ms=created_ms,
+                status="completed" if item.is_whole else "incomplete",
+            )
+        body: dict[str, Any] = {"type": "message", "role": "assistant", "content": item.parts()}
+        if item.withheld:
+            body[WITHHELD] = list(item.withheld)
+        if self._is_chat:
+            body["finish_reason"] = item.finish
+            if calls := [call.body() for _, call in self._calls(index)]:
+                body[CALLS] = calls
         return Item(
-            id=message.item,
+            id=item.item,
             type="message",
             role="assistant",
             body=body,
             created_ms=created_ms,
-            status="completed" if complete else "incomplete",
+            status="completed" if item.finish and item.finish.is_whole else "incomplete",
         )
 
 
-def told(response: Response) -> tuple[ResponseEvent, ...]:
-    """The events of a response that has ended, as far as its output tells them: for one whose log
-    is gone."""
-    events: list[ResponseEvent] = [Opened(status=ResponseStatus.IN_PROGRESS), Started()]
-    for index, item in enumerate(response.output):
-        events.append(ItemOpened(index=index, item=item.id))
-        for part in item.body.get("content", []):
-            events += _told_part(index, part)
-        finish = FinishReason.STOP if item.status == "completed" else None
-        events.append(ItemClosed(index=index, finish=finish))
-    return (*events, Ended(status=response.status))
-
-
-def _told_part(index: int, part: dict[str, Any]) -> tuple[ResponseEvent, ...]:
-    if part.get("type") == "refusal":
-        return (
-            RefusalOpened(index=index),
-            RefusalAdded(index=index, text=str(part.get("refusal", ""))),
-            RefusalClosed(index=index),
-            PartClosed(index=index),
-        )
-    text = str(part.get("text", ""))
-    said = (TextAdded(index=index, text=text),) if text else ()
-    return (PartOpened(index=index), *said, TextClosed(index=index), PartClosed(index=index))
+def _counted(usage: Usage) -> TokenUsage:
+    return TokenUsage(
+        input=usage.prompt_tokens, cached=usage.cached_tokens, output=usage.completion_tokens
+    )

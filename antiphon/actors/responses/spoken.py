@@ -1,4 +1,4 @@
-"""One message of a response as its events make it, and the parts that the store keeps of it."""
+"""One message or one call of a response as its events make it, and what the store keeps of it."""
 
 import enum
 from dataclasses import dataclass, field
@@ -7,6 +7,8 @@ from typing import Any, assert_never
 from antiphon.events import FinishReason, TokenLogprob
 from antiphon.ids import ItemId
 from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
     ItemClosed,
     PartClosed,
     PartOpened,
@@ -17,6 +19,7 @@ from antiphon.narration import (
     TextClosed,
 )
 
+CallEvent = ArgumentsAdded | ArgumentsClosed | ItemClosed
 MessageEvent = (
     PartOpened
     | TextAdded
@@ -105,6 +108,38 @@ class Message:
             return [text]
         refusal = {"type": "refusal", "refusal": self.refusal}
         return [refusal] if self.text is PartStage.ABSENT else [text, refusal]
+
+
+@dataclass(slots=True)
+class Call:
+    """`choice` is where it was made."""
+
+    item: ItemId
+    id: str
+    name: str
+    choice: int
+    pieces: list[str] = field(default_factory=list)
+    is_whole: bool = False
+    closed: bool = False
+    finish: FinishReason | None = None
+
+    def apply(self, event: CallEvent) -> None:
+        """What happened to it next."""
+        match event:
+            case ArgumentsAdded(text=text):
+                self.pieces.append(text)
+            case ArgumentsClosed():
+                self.is_whole = True
+            case ItemClosed(finish=finish):
+                self.closed = True
+                self.finish = finish
+            case _:
+                assert_never(event)
+
+    def body(self) -> dict[str, Any]:
+        """As the store keeps it."""
+        arguments = "".join(self.pieces)
+        return {"call_id": self.id, "name": self.name, "arguments": arguments}
 
 
 def _logprob(logprob: TokenLogprob) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from antiphon.actors.responses.log import EventLog
-from antiphon.actors.responses.script import told
+from antiphon.actors.responses.retold import told
 from antiphon.errors import AntiphonError, QueueFull, RecordNotFound
 from antiphon.events import CancelCause, TurnPlaced
 from antiphon.ids import ResponseId, UserId

@@ -6,13 +6,14 @@ them the state of the pools, and keeps the last decisions for people, without an
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
 import trio
 
 from antiphon.actors.breaker import Circuit
+from antiphon.actors.context.view import View
 from antiphon.actors.routing.choice import Answer, Decision, refusals
 from antiphon.actors.routing.memory import Memory
 from antiphon.actors.routing.route import (
@@ -33,6 +34,7 @@ from antiphon.errors import AntiphonError, InvalidRequest, ModelNotFound
 from antiphon.events import Capabilities, Turn
 from antiphon.ids import ModelName, RequestId
 from antiphon.ports import ModelCard, Telemetry
+from antiphon.views import Fate, Manifest
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +74,10 @@ class Routing:
     at: float
     """On the event loop's clock."""
     error: str | None = None
+    prompt_tokens: int | None = None
+    items: Mapping[str, int] = field(default_factory=dict)
+    """Of the conversation, those that the model wasn't shown as they are, by what became of
+    them."""
 
 
 class Router:
@@ -145,14 +151,20 @@ class Router:
             {name: _seen(pool, now) for name, pool in self._pools.items()},
         )
 
-    def placed(self, turn: Turn, decision: Decision) -> None:
+    def placed(self, turn: Turn, decision: Decision, view: View) -> None:
         """The turn was taken there: from now on its conversation belongs there."""
+        manifest, prompt_tokens = view.manifest, len(view.prompt)
         now = trio.current_time()
         if decision.reasons[0] is not Reason.SMALLER:
             stay = Stay(model=decision.model, moved=decision.moved)
             self._memory.note((turn.model, _conversation(turn)), stay, now)
         reasons = tuple(reason.value for reason in decision.reasons)
         self._telemetry.turn_routed(decision.model, _headline(decision))
+        items = {} if manifest is None else _less_than_shown(manifest)
+        if manifest is not None:
+            self._telemetry.view_built(decision.model, manifest)
+            if items.get(Fate.DROPPED):
+                log.info("context_cut", request_id=turn.request, model=decision.model, **items)
         report = log.debug if decision.moved is None else log.info
         passed = tuple((each.model, each.reason.value) for each in decision.passed)
         report(
@@ -164,6 +176,8 @@ class Router:
             reasons=reasons,
             passed=passed,
             predicted_s=_rounded(decision.predicted_s),
+            prompt_tokens=prompt_tokens,
+            items=items,
         )
         self._recent.append(
             Routing(
@@ -175,6 +189,8 @@ class Router:
                 passed=passed,
                 predicted_s=_rounded(decision.predicted_s),
                 at=now,
+                prompt_tokens=prompt_tokens,
+                items=items,
             )
         )
 
@@ -286,7 +302,8 @@ def _abilities(capabilities: Capabilities | None) -> frozenset[Ability]:
 def _needs(turn: Turn) -> frozenset[Ability]:
     wants = {
         Ability.LOGPROBS: turn.sampling.logprobs,
-        Ability.JSON: turn.sampling.json_schema is not None,
+        Ability.JSON: turn.sampling.json_schema is not None
+        or (turn.tools is not None and turn.tools.required),
         Ability.SEED: turn.seeded,
         Ability.SALTED_PENALTY: turn.salt is not None
         # Where it is the model's own, whether it gets salts at all was settled with that.
@@ -305,6 +322,12 @@ def _headline(decision: Decision) -> str:
     if decision.moved is not None and decision.reasons[0] is not Reason.AFFINITY:
         return decision.moved.value
     return decision.reasons[0].value
+
+
+def _less_than_shown(manifest: Manifest) -> dict[str, int]:
+    """How many items of its conversation a model isn't shown as they are."""
+    fates = (Fate.TRIMMED, Fate.SUMMARISED, Fate.DROPPED)
+    return {fate.value: items for fate in fates if (items := manifest.items(fate))}
 
 
 def _rounded(seconds: float | None) -> float | None:

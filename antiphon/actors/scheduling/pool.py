@@ -67,3 +67,9 @@ class Pool:
         default_factory=lambda: trio.CapacityLimiter(_LONG_PROMPTS)
     )
     """Worker threads for prompts too long to be tokenised on the event loop."""
+
+    @property
+    def knows_schemas(self) -> bool:
+        """Whether its engine can be held to a JSON schema, as far as that is known."""
+        capabilities = self.status.capabilities
+        return capabilities is not None and capabilities.json_schema

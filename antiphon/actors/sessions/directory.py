@@ -5,13 +5,13 @@ It is what HTTP sees of the whole server (`ports.Chat`). Refuses new turns while
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
 from antiphon.actors.actor import actor_child
 from antiphon.actors.address import Address
-from antiphon.actors.context.view import encode
+from antiphon.actors.context.viewing import Means, Viewer
 from antiphon.actors.monitor import Down
 from antiphon.actors.ref import Ref
 from antiphon.actors.routing.router import Router
@@ -19,8 +19,10 @@ from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage, SessionTools
+from antiphon.actors.tools.words import in_words
+from antiphon.context_settings import ContextSettings
 from antiphon.errors import ActorCrashed, ActorError, Draining, SupervisionError
-from antiphon.events import CancelCause, Capabilities, Message, Turn, TurnFailed, Usage
+from antiphon.events import CancelCause, Capabilities, Turn, TurnFailed, Usage
 from antiphon.ids import ActorPath, ModelName
 from antiphon.moderating import AllPass, Moderation
 from antiphon.ports import AbuseSignals, ModelCard, SamplingDefaults, Telemetry
@@ -45,6 +47,7 @@ class Directory:
         *,
         moderation: Moderation | None = None,
         abuse: AbuseSignals | None = None,
+        context: Callable[[], ContextSettings] = ContextSettings,
     ) -> None:
         """Without `moderation` there is no policy, and everything passes."""
         self._router = router
@@ -55,6 +58,7 @@ class Directory:
             router=router,
             charges=self._charges,
             telemetry=telemetry,
+            viewer=Viewer(context),
             abuse=abuse,
             turns=lambda: self.open_turns,
         )
@@ -72,14 +76,21 @@ class Directory:
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         return self._router.meant(model)[0].pool.sampling_defaults
 
-    async def count_tokens(self, model: ModelName, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, turn: Turn) -> int:
         """Raises ModelNotFound, InvalidRequest, ContextLengthExceeded."""
-        routed = self._router.meant(model)[0]
+        routed = self._router.meant(turn.model)[0]
         pool = routed.pool
-        if pool.count_prompt is not None and (known := await pool.count_prompt(messages)):
-            return known
-        threads = pool.long_prompts
-        prompt = await encode(pool.tokenizer, messages, window=routed.window, threads=threads)
+        means = Means(
+            tokenizer=pool.tokenizer,
+            window=routed.window,
+            default_max_tokens=pool.default_max_tokens(),
+            threads=pool.long_prompts,
+        )
+        messages, prompt = await self._tools.viewer.draft(turn, means)
+        if pool.count_prompt is not None:
+            told = in_words(messages, () if turn.tools is None else turn.tools.tools)
+            if known := await pool.count_prompt(told):
+                return known
         return len(prompt)
 
     async def open_turn(self, turn: Turn) -> Outlet:

@@ -3,6 +3,7 @@
 from antiphon.errors import (
     AntiphonError,
     EngineUnavailable,
+    GenerationFailed,
     Overloaded,
     QueueExpired,
     QueueFull,
@@ -20,6 +21,11 @@ REASONS = {
     CancelCause.OWNER_LOST: "the request's handler ended",
     CancelCause.FAILED: "another choice of it failed",
 }
+
+
+FORGONE = (GenerationFailed, EngineUnavailable, QueueExpired)
+"""For these a second attempt at a call is given up, if it has said nothing yet, and not the turn:
+such as for a schema that the engine can't be held to."""
 
 
 def rejection(error: AntiphonError) -> str | None:

@@ -1,5 +1,5 @@
 """What a turn says, on its way to the reader, pure: nothing leaves before the input was found to be
-fine, and no text of a choice before its guard lets it.
+fine, and no text and no call of a choice before its guard lets it.
 
 News of the transcript in, events for the outlet out. Knows no mailbox, and judges nothing itself.
 """
@@ -7,20 +7,21 @@ News of the transcript in, events for the outlet out. Knows no mailbox, and judg
 import math
 from collections.abc import Callable, Sequence
 
-from antiphon.actors.sessions.guard import Guard, Piece
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Refused
+from antiphon.actors.sessions.guard import Guard
+from antiphon.actors.sessions.lane import Lane
+from antiphon.events import ChoiceEnded, FinishReason, Refused, Said
 from antiphon.verdicts import Verdict
 
-Said = Delta | Refused | ChoiceEnded
+Told = Said | Refused | ChoiceEnded
 
 
 class Outgoing:
-    """Of one turn. `guards` makes its choices' guards, None where nothing is judged at all;
+    """Of one turn. `guards` makes a guard for what its choices say, None where nothing is judged;
     `refusal` is what a reader is told by a rule."""
 
     def __init__(
         self,
-        guards: Callable[[], Sequence[Guard]] | None,
+        guards: Callable[[], Guard] | None,
         refusal: Callable[[str], str],
         *,
         choices: int,
@@ -30,41 +31,42 @@ class Outgoing:
         self._refusal = refusal
         self._choices = choices
         self._is_open = is_open
-        self._ready: list[Said] = []
+        self._ready: list[Told] = []
         self._cut: list[int] = []
         self._told: set[int] = set()
-        self._guards: Sequence[Guard] = ()
+        self._lanes: Sequence[Lane] = ()
         self.reset()
 
     def reset(self) -> None:
         """Nothing was generated after all, and will be anew."""
-        self._guards = () if self._make is None else self._make()
+        if self._make is not None:
+            self._lanes = [Lane(choice, self._make) for choice in range(self._choices)]
 
     @property
     def is_over(self) -> bool:
         """Whether every choice's end has left, or may."""
         return self._is_open and len(self._told) == self._choices
 
+    def wants(self, choice: int) -> bool:
+        """Whether there may be more of it: nobody has blocked it."""
+        return choice not in self._told and choice not in self._cut
+
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """On what was generated, by choice."""
-        return tuple(guard.verdict for guard in self._guards)
+        return tuple(lane.verdict for lane in self._lanes)
 
-    def take(self, event: Delta | ChoiceEnded) -> None:
+    def take(self, event: Said | ChoiceEnded) -> None:
         """What was generated."""
         choice = event.choice
         if choice in self._told:
             return
-        if not self._guards:
-            self._ready.append(event)
-            if isinstance(event, ChoiceEnded):
-                self._told.add(choice)
+        if self._lanes:
+            self._say(choice, self._lanes[choice].take(event))
             return
-        guard = self._guards[choice]
-        if isinstance(event, Delta):
-            self._say(choice, guard.feed(event.text, event.logprobs))
-        else:
-            self._say(choice, guard.finish(event.finish_reason))
+        self._ready.append(event)
+        if isinstance(event, ChoiceEnded):
+            self._told.add(choice)
 
     def open(self) -> None:
         """The input is fine."""
@@ -81,22 +83,22 @@ class Outgoing:
         """Choices that have text to be scanned now, and that text."""
         return [
             (choice, text)
-            for choice, guard in enumerate(self._guards)
-            if choice not in self._told and (text := guard.due(now)) is not None
+            for choice, lane in enumerate(self._lanes)
+            if choice not in self._told and (text := lane.due(now)) is not None
         ]
 
     @property
     def due_at(self) -> float:
         """When `due` has something, if nothing else comes."""
-        open_ = (guard for choice, guard in enumerate(self._guards) if choice not in self._told)
-        return min((guard.due_at for guard in open_), default=math.inf)
+        open_ = (lane for choice, lane in enumerate(self._lanes) if choice not in self._told)
+        return min((lane.due_at for lane in open_), default=math.inf)
 
     def scanned(self, choice: int, verdict: Verdict) -> None:
         """What `due` gave for the choice was judged."""
         if choice not in self._told:
-            self._say(choice, self._guards[choice].scanned(verdict))
+            self._say(choice, self._lanes[choice].scanned(verdict))
 
-    def leaving(self) -> list[Said]:
+    def leaving(self) -> list[Told]:
         """What the reader may be told now."""
         if not self._is_open:
             return []
@@ -109,15 +111,13 @@ class Outgoing:
         cut, self._cut = self._cut, []
         return cut
 
-    def _say(self, choice: int, piece: Piece) -> None:
-        guard = self._guards[choice]
-        if piece:
-            self._ready.append(Delta(choice=choice, text=piece.text, logprobs=piece.logprobs))
-        if guard.blocked_by is not None and choice not in self._cut:
+    def _say(self, choice: int, said: Sequence[Said]) -> None:
+        lane = self._lanes[choice]
+        self._ready += said
+        if lane.blocked_by is not None and choice not in self._cut:
             self._cut.append(choice)
-        if guard.is_over:
-            assert guard.finish_reason is not None
-            self._end(choice, guard.finish_reason, guard.blocked_by)
+        if lane.finish_reason is not None:
+            self._end(choice, lane.finish_reason, lane.blocked_by)
 
     def _end(
         self,

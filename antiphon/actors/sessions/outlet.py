@@ -1,11 +1,12 @@
 """The reading end of a turn: what the session has to say, merged while the reader is behind.
 
 The session writes and never waits for a client; the HTTP handler reads. What can pile up is bounded
-by the turn's own longest answer: one Delta a choice, and the ends.
+by the turn's own longest answer: one Delta a choice, its calls, and the ends.
 """
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 import trio
@@ -20,6 +21,9 @@ from antiphon.events import (
     TurnFailed,
     TurnPlaced,
 )
+from antiphon.tools import CallDelta, CallEnded, CallStarted
+
+_Later = CallStarted | CallDelta | CallEnded | Refused | ChoiceEnded | TurnEnded | TurnFailed
 
 
 class Outlet:
@@ -29,7 +33,7 @@ class Outlet:
         self._on_cancel = on_cancel
         self._placed: TurnPlaced | None = None
         self._deltas: dict[int, Delta] = {}
-        self._ends: deque[Refused | ChoiceEnded | TurnEnded | TurnFailed] = deque()
+        self._later: deque[_Later] = deque()
         self._wake = trio.Event()
         self._ended = False
         self._cancelled = False
@@ -44,10 +48,12 @@ class Outlet:
             case Delta():
                 waiting = self._deltas.get(event.choice)
                 self._deltas[event.choice] = event if waiting is None else _merged(waiting, event)
-            case Refused() | ChoiceEnded():
-                self._ends.append(event)
+            case CallDelta():
+                self._add(event)
+            case CallStarted() | CallEnded() | Refused() | ChoiceEnded():
+                self._later.append(event)
             case TurnEnded() | TurnFailed():
-                self._ends.append(event)
+                self._later.append(event)
                 self._ended = True
             case _:
                 assert_never(event)
@@ -56,7 +62,8 @@ class Outlet:
     async def next_event(self) -> TurnEvent:
         """The next event; waits for one. Nothing follows TurnEnded or TurnFailed.
 
-        All text leaves before any end: a choice's end comes after its text, and no text after it.
+        All text leaves before any call or end: a choice's calls come after its text, its end after
+        both, and no text after it.
         """
         while True:
             if self._placed is not None:
@@ -64,8 +71,8 @@ class Outlet:
                 return placed
             if self._deltas:
                 return self._deltas.pop(next(iter(self._deltas)))
-            if self._ends:
-                return self._ends.popleft()
+            if self._later:
+                return self._later.popleft()
             self._wake = trio.Event()
             await self._wake.wait()
 
@@ -75,6 +82,17 @@ class Outlet:
             return
         self._cancelled = True
         self._on_cancel(cause)
+
+    def _add(self, event: CallDelta) -> None:
+        """To what waits of the same call, so that there is one of them for each."""
+        for place in range(len(self._later) - 1, -1, -1):
+            waiting = self._later[place]
+            if isinstance(waiting, CallDelta) and waiting.choice == event.choice:
+                if waiting.call == event.call:
+                    self._later[place] = replace(waiting, text=waiting.text + event.text)
+                    return
+                break
+        self._later.append(event)
 
 
 def _merged(waiting: Delta, new: Delta) -> Delta:

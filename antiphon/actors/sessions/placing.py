@@ -5,7 +5,8 @@ It asks one candidate after another until `choice` decides; it starts no work an
 
 from dataclasses import dataclass
 
-from antiphon.actors.context.view import View, encode, fit
+from antiphon.actors.context.view import View
+from antiphon.actors.context.viewing import Means, Viewer
 from antiphon.actors.routing.choice import Answer, Decision, Offer, Refusal, choose
 from antiphon.actors.routing.route import Candidate, Route
 from antiphon.actors.routing.router import RoutedPool, Router
@@ -44,16 +45,19 @@ class _Asked:
 class Placing:
     """Of one turn."""
 
-    def __init__(self, turn: Turn, router: Router, charges: Charges, tab: Tab) -> None:
+    def __init__(
+        self, turn: Turn, router: Router, charges: Charges, tab: Tab, viewer: Viewer
+    ) -> None:
         self._turn = turn
         self._router = router
+        self._viewer = viewer
         self._charges = charges
         self._tab = tab
         self._route: Route | None = None
         self._answers: dict[ModelName, Answer] = {}
         self._asked: dict[ModelName, _Asked] = {}
-        self._prompts: dict[int, list[int]] = {}
-        """By tokenizer: pools may share one."""
+        self._views: dict[tuple[int, int, int], View] = {}
+        """By tokenizer, window and default answer: pools may share them all."""
 
     async def place(self) -> Placement:
         """The pool for the turn, with its charge on the tab. Raises RequestError, StoreUnavailable.
@@ -87,6 +91,8 @@ class Placing:
                 tier=tier_of(self._turn.tier, self._plan),
                 moved=None if decision.moved is None else decision.moved.value,
                 limits=() if charge is None else charge.limits,
+                manifest=asked.view.manifest,
+                counts=asked.view.counts,
             ),
         )
 
@@ -134,13 +140,16 @@ class Placing:
         if plan is not None and plan.max_output_tokens:
             default = min(default, plan.max_output_tokens)
             _check_longest(turn.max_tokens, plan.max_output_tokens)
-        prompt = self._prompts.get(id(pool.tokenizer))
-        if prompt is None:
-            prompt = await encode(
-                pool.tokenizer, turn.messages, window=routed.window, threads=pool.long_prompts
+        key = (id(pool.tokenizer), routed.window, default)
+        if (view := self._views.get(key)) is None:
+            means = Means(
+                tokenizer=pool.tokenizer,
+                window=routed.window,
+                default_max_tokens=default,
+                threads=pool.long_prompts,
             )
-            self._prompts[id(pool.tokenizer)] = prompt
-        return fit(prompt, max_tokens=turn.max_tokens, default=default, window=routed.window)
+            view = self._views[key] = await self._viewer.view(turn, means)
+        return view
 
     @property
     def _plan(self) -> PlanSettings | None:

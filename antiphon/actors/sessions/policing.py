@@ -1,7 +1,7 @@
 """The policy of one turn, for its session: who judges its input, what holds its output, what was
 said of both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import trio
 
@@ -9,10 +9,13 @@ from antiphon.actors.sessions.gate import InputVerdict, is_watched, judge_input
 from antiphon.actors.sessions.guard import Guard, scan_every_s
 from antiphon.actors.sessions.judging import SCORING_RULE, Judging
 from antiphon.actors.sessions.outgoing import Outgoing
-from antiphon.events import Message, Turn
+from antiphon.events import Turn
 from antiphon.ids import UserId
 from antiphon.ports import AbuseSignals
 from antiphon.verdicts import Judged, Stage
+from antiphon.views import PieceKind
+
+_RECALLED = frozenset({PieceKind.MEMORY, PieceKind.SUMMARY, PieceKind.RETRIEVED})
 
 
 class Policing:
@@ -31,10 +34,10 @@ class Policing:
         self._abuse = abuse
         self._turns = turns
         self._input: InputVerdict | None = None
-        self.is_watched = is_watched(judging, turn.messages)
+        self.is_watched = is_watched(judging, turn.messages[turn.unjudged :], turn.tools)
         """Whether the input is to be judged at all."""
         self.outgoing = Outgoing(
-            None if judging.is_idle else self._guards,
+            None if judging.is_idle else self._guard,
             lambda rule: judging.refusal(rule, turn.languages),
             choices=turn.choices,
             is_open=not self.is_watched,
@@ -64,7 +67,8 @@ class Policing:
         )
 
     async def judge_input(self) -> InputVerdict:
-        return await judge_input(self.judging, self._turn.messages)
+        turn = self._turn
+        return await judge_input(self.judging, turn.messages, turn.unjudged, turn.tools)
 
     def decided(self, decided: InputVerdict) -> None:
         """From now on text may leave; or none ever will."""
@@ -94,21 +98,24 @@ class Policing:
                 category=finding.category,
             )
 
-    def _guards(self) -> list[Guard]:
-        """One for each choice, of which nothing was generated yet."""
-        judge, prompt = self.judging.judge, _system_prompt(self._turn.messages)
-        return [
-            Guard(
-                judge.window(prompt),
-                version=judge.version,
-                scans=self.judging.scans_output,
-                note=lambda finding, text: judge.note_output((finding,), text),
-                withheld=judge.note_withheld,
-                every_s=lambda: scan_every_s(self._turns()),
-            )
-            for _ in range(self._turn.choices)
-        ]
+    def _guard(self) -> Guard:
+        """For one stretch of one choice, of which nothing was generated yet."""
+        judge = self.judging.judge
+        return Guard(
+            judge.window(_system_prompt(self._turn)),
+            version=judge.version,
+            scans=self.judging.scans_output,
+            note=lambda finding, text: judge.note_output((finding,), text),
+            withheld=judge.note_withheld,
+            every_s=lambda: scan_every_s(self._turns()),
+        )
 
 
-def _system_prompt(messages: Sequence[Message]) -> str:
-    return "\n".join(each.content for each in messages if each.role in {"system", "developer"})
+def _system_prompt(turn: Turn) -> str:
+    """What output must not repeat. What is recalled of the user stands with it, and may be told."""
+    recalled = {place for place, piece in enumerate(turn.pieces) if piece.kind in _RECALLED}
+    return "\n".join(
+        each.content
+        for place, each in enumerate(turn.messages)
+        if each.role in {"system", "developer"} and place not in recalled
+    )

@@ -14,25 +14,24 @@ import trio
 
 from antiphon import faults
 from antiphon.actors.actor import ActorContext
-from antiphon.actors.breaker import Permit
-from antiphon.actors.breaker import Refused as NotAdmitted
+from antiphon.actors.context.viewing import Viewer
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
-from antiphon.actors.monitor import Monitor
-from antiphon.actors.reply import Reply
 from antiphon.actors.routing.router import Router
-from antiphon.actors.scheduling.messages import Generation, Submit, Withdraw
+from antiphon.actors.scheduling.messages import Withdraw
 from antiphon.actors.scheduling.pool import Pool
+from antiphon.actors.sessions.calling import LEAST_FOR_A_CALL, Calling
 from antiphon.actors.sessions.charges import Charges, Tab
-from antiphon.actors.sessions.endings import REASONS, rejection
-from antiphon.actors.sessions.generations import generations_of
+from antiphon.actors.sessions.endings import FORGONE, REASONS, rejection
+from antiphon.actors.sessions.generations import generations_of, once_more
 from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.outlet import Outlet
+from antiphon.actors.sessions.pace import Pace
 from antiphon.actors.sessions.placing import Placement, Placing
 from antiphon.actors.sessions.policing import Policing
+from antiphon.actors.sessions.submitting import SchedulerDown, Submitting
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import (
     ActorCrashed,
-    ActorError,
     AntiphonError,
     ContextLengthExceeded,
     EngineUnavailable,
@@ -57,12 +56,6 @@ from antiphon.ports import AbuseSignals, Telemetry
 
 log = structlog.get_logger(__name__)
 
-_SUBMIT_S = 15.0
-"""How long a turn waits for an engine that is being restarted before the client is told to
-retry."""
-_SHORTEST_RETRY_S = 1.0
-"""While a probe is out nobody knows when the next turn may pass; clients that come back at once
-would only be refused again."""
 _SETTLE_S = 2.0
 """How long the end of a turn waits to be in the books: whoever reads it may ask again at once, and
 this turn must not count as running then. What takes longer goes on behind it."""
@@ -76,14 +69,7 @@ class CancelTurn:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SchedulerDown:
-    """The scheduler ended, and if it could, it has said what became of our generations."""
-
-    requests: frozenset[EngineRequest]
-
-
-SessionMessage = GenerationNews | CancelTurn | _SchedulerDown
+SessionMessage = GenerationNews | CancelTurn | SchedulerDown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +79,7 @@ class SessionTools:
     router: Router
     charges: Charges
     telemetry: Telemetry
+    viewer: Viewer
     abuse: AbuseSignals | None = None
     turns: Callable[[], int] = lambda: 1
     """How many are open."""
@@ -119,28 +106,32 @@ class Session:
         self._telemetry = tools.telemetry
         self._policing = Policing(turn, judging, tools.abuse, tools.turns)
         self._outgoing = self._policing.outgoing
-        self._placing = Placing(turn, tools.router, tools.charges, tab)
+        self._viewer = tools.viewer
+        self._placing = self._placing_of(turn)
         self._pool = meant
         """Until it is placed; then where it was."""
         self._placement: Placement | None = None
+        """Until it is announced."""
+        self._placed: Placement | None = None
+        self._retries: set[EngineRequest] = set()
         self._is_announced = False
         self._wakes_at = math.inf
         self._transcript = Transcript(0, {})
         tab.used = lambda: self._transcript.told
-        self._began = trio.current_time()
-        self._heard_at: dict[EngineRequest, tuple[float, int]] = {}
+        self._pace = Pace(tools.telemetry)
+        self._calling = Calling(turn.tools, turn.choices, tools.telemetry.tool_call)
         self._withdrawal = CancelCause.FAILED
         self._cancelled_at: float | None = None
         self._resubmitted = False
         self._queued_at = math.inf
-        self._asked: Reply[None] | None = None
-        self._monitor: Monitor | None = None
         self._finish_reason = FinishReason.STOP
         self._ending: TurnEnded | None = None
         self._me: ActorContext[SessionMessage]
+        self._submitting: Submitting
 
     def start(self, me: ActorContext[SessionMessage]) -> None:
         self._me = me
+        self._submitting = Submitting(self._turn.request, me.ref)
         if self._policing.is_watched:
             me.start_soon(self._judge_input)
         me.start_soon(self._submit)
@@ -154,7 +145,7 @@ class Session:
                 self._on_lost(message)
             case CancelTurn():
                 self._on_cancel(message)
-            case _SchedulerDown():
+            case SchedulerDown():
                 for request in message.requests:
                     lost = HostLost("its scheduler ended")
                     self._on_lost(GenerationLost(request=request, error=lost))
@@ -163,11 +154,7 @@ class Session:
 
     def terminate(self) -> None:
         """Whatever the turn still holds goes back; a reader that still waits hears why."""
-        if self._asked is not None:
-            # A Submit that is still queued is skipped from now on, as the Withdraw overtakes it.
-            self._asked.close()
-        if self._monitor is not None:
-            self._monitor.cancel()
+        self._submitting.close()
         self._conclude()
         now = trio.current_time()
         if self._me.stopping.is_set():
@@ -209,53 +196,66 @@ class Session:
             len(placement.view.prompt),
             {generation.request: index for index, generation in enumerate(generations)},
         )
-        self._placement = placement
+        self._calling.begin(pool.tokenizer.tool_format, may_retry=pool.knows_schemas)
+        self._placement = self._placed = placement
         self._queued_at = min(self._queued_at, trio.current_time())
-        match pool.breaker.admit():
-            case NotAdmitted(retry_after_s=seconds):
-                raise EngineUnavailable(retry_after_s=max(seconds, _SHORTEST_RETRY_S))
-            case Permit() as permit:
-                try:
-                    with permit:
-                        await pool.scheduler.ask(
-                            lambda reply: self._submission(placement, generations, reply),
-                            deadline_s=_SUBMIT_S,
-                        )
-                except ActorError as error:
-                    # The scheduler is down, or its pool is: not this request's fault.
-                    log.warning("submit_failed", request_id=self._turn.request, reason=str(error))
-                    self._withdraw(CancelCause.FAILED, trio.current_time())
-                    raise EngineUnavailable(retry_after_s=2.0) from error
-            case refused:
-                assert_never(refused)
+        try:
+            await self._submitting.submit(placement, generations, since=self._queued_at)
+        except EngineUnavailable:
+            self._withdraw(CancelCause.FAILED, trio.current_time())
+            raise
         self._announce()
-        requests = frozenset(generation.request for generation in generations)
+        self._watch(pool, frozenset(generation.request for generation in generations))
+
+    def _watch(self, pool: Pool, requests: frozenset[EngineRequest]) -> None:
         # The turn may have ended, or lost these again, before the answer was read.
         if not self._transcript.ended and requests <= self._transcript.unfinished.keys():
-            down = _SchedulerDown(requests=requests)
-            self._monitor = pool.scheduler.monitor(lambda _: self._me.ref.tell_system(down))
+            self._submitting.watch(pool, requests)
 
-    def _submission(
-        self, placement: Placement, generations: tuple[Generation, ...], reply: Reply[None]
-    ) -> Submit:
-        self._asked = reply
-        return Submit(
-            turn=self._turn.request,
-            since=self._queued_at,
-            generations=generations,
-            owner=self._me.ref,
-            reply=reply,
-            workload=placement.workload,
-            deadline_s=placement.decision.deadline_s,
-            prediction=placement.prediction,
-        )
+    async def _retry(self, choice: int) -> None:
+        """Its call was malformed. Once more, held to a schema; where that can't be had, it ends
+        with what there is."""
+        if self._placed is None or self._transcript.ended or not self._outgoing.wants(choice):
+            return
+        placed = replace(self._placed, prediction=None)  # it was one of the first attempt
+        left = placed.view.max_tokens - self._transcript.tokens_of(choice)
+        if left < LEAST_FOR_A_CALL:
+            self._settle_for(choice)
+            return
+        schema = self._calling.retry(choice)
+        generation = once_more(self._turn, placed, choice=choice, schema=schema, max_tokens=left)
+        request, since = generation.request, trio.current_time()
+        self._transcript.add(request, choice)
+        self._retries.add(request)
+        try:
+            await self._submitting.submit(placed, (generation,), since=since)
+        except (QueueFull, EngineUnavailable, ContextLengthExceeded) as error:
+            log.info("call_not_retried", request_id=self._turn.request, reason=str(error))
+            self._forgo(request)
+            return
+        self._watch(placed.pool, frozenset({request}))
+
+    def _forgo(self, request: EngineRequest) -> None:
+        """A retry that comes to nothing."""
+        if self._transcript.ended:
+            return
+        self._give_back(self._transcript.drop(request), CancelCause.FAILED, trio.current_time())
+        self._settle_for(self._transcript.choice_of(request))
+
+    def _settle_for(self, choice: int) -> None:
+        for said in self._calling.give_up(choice):
+            self._outgoing.take(said)
+        self._let_out()
 
     def _announce(self) -> None:
         """The turn is taken: once for each placement, and before any of its text."""
         placement, self._placement = self._placement, None
         if placement is not None:
-            self._router.placed(self._turn, placement.decision)
+            self._router.placed(self._turn, placement.decision, placement.view)
             self._tell_place(placement.told)
+
+    def _placing_of(self, turn: Turn) -> Placing:
+        return Placing(turn, self._router, self._charges, self._tab, self._viewer)
 
     def _tell_place(self, placed: TurnPlaced) -> None:
         self._is_announced = True
@@ -277,15 +277,14 @@ class Session:
         if decided.blocked_by is not None:
             self._drop()
         elif self._policing.transforms_input:
-            self._turn = replace(self._turn, messages=decided.messages)
-            self._placing = Placing(self._turn, self._router, self._charges, self._tab)
+            self._turn = replace(self._turn, messages=decided.messages, tools=decided.tools)
+            self._placing = self._placing_of(self._turn)
         self._policing.decided(decided)
         self._let_out()
 
     def _drop(self) -> None:
         """Nobody is to see what this turn brings, wherever its generations are by now."""
-        if self._asked is not None:
-            self._asked.close()
+        self._submitting.give_up()
         cut = self._transcript.cut(range(self._turn.choices))
         self._give_back(cut, CancelCause.POLICY, trio.current_time())
         if not self._is_announced:
@@ -323,9 +322,12 @@ class Session:
 
     def _on_text(self, news: SlotText) -> None:
         self._announce()
-        self._measure(news)
+        self._pace.note(self._pool.card.name, news, is_retry=news.request in self._retries)
         for event in self._transcript.on_text(news):
-            self._outgoing.take(event)
+            for said in self._calling.take(event):
+                self._outgoing.take(said)
+        for choice in self._calling.due():
+            self._me.start_soon(self._retry, choice)
         self._let_out()
 
     def _on_lost(self, lost: GenerationLost) -> None:
@@ -341,6 +343,10 @@ class Session:
             self._transcript = Transcript(0, {})
             self._outgoing.reset()
             self._me.start_soon(self._resubmit)
+            return
+        is_retry = lost.request in self._retries and not self._transcript.unfinished[lost.request]
+        if is_retry and isinstance(lost.error, FORGONE):
+            self._forgo(lost.request)
             return
         self._fail(lost.error)
 
@@ -382,19 +388,7 @@ class Session:
             self._finish(self._finish_reason)
 
     def _finish(self, reason: str) -> None:
-        seconds = trio.current_time() - self._began
-        self._telemetry.turn_finished(self._pool.card.name, reason, seconds)
+        self._telemetry.turn_finished(self._pool.card.name, reason, self._pace.seconds)
+        self._telemetry.prompt_used(self._turn.prompt_version, reason)
         faults.maybe(Site.SESSION_ENDED)
         self._me.stop()
-
-    def _measure(self, news: SlotText) -> None:
-        """Time to first token and between tokens, per choice."""
-        now = trio.current_time()
-        before = self._heard_at.get(news.request)
-        self._heard_at[news.request] = (now, news.tokens)
-        name = self._pool.card.name
-        if before is None:
-            self._telemetry.first_token(name, now - self._began)
-            self._telemetry.tokens_generated(name, news.tokens, 0.0)
-        elif news.tokens > before[1]:
-            self._telemetry.tokens_generated(name, news.tokens - before[1], now - before[0])

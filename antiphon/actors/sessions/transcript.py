@@ -33,6 +33,7 @@ class Transcript:
         self._choices = dict(choices)
         self._open = set(choices)
         self._tokens = dict.fromkeys(choices, 0)
+        self._cached: int | None = None
         self._ended = self._was_cut = False
 
     def on_text(self, news: SlotText) -> Iterator[Delta | ChoiceEnded]:
@@ -43,6 +44,10 @@ class Transcript:
         self._tokens[news.request] = news.tokens
         if news.prompt_tokens is not None:
             self._prompt_tokens = news.prompt_tokens
+        if news.cached_tokens is not None:
+            # What a choice found there by the grace of another one, nobody had computed before.
+            known = news.cached_tokens if self._cached is None else self._cached
+            self._cached = min(known, news.cached_tokens)
         if news.text:
             yield Delta(choice=choice, text=news.text, logprobs=tuple(news.logprobs or ()))
         if news.end is None:
@@ -60,6 +65,25 @@ class Transcript:
                 return
             case _:
                 assert_never(news.end)
+
+    def add(self, request: EngineRequest, choice: int) -> None:
+        """The choice, which has ended, is generated once more; all of its tokens count."""
+        self._choices[request] = choice
+        self._open.add(request)
+        self._tokens[request] = 0
+
+    def drop(self, request: EngineRequest) -> dict[EngineRequest, int]:
+        """It won't be after all: what is to be given back."""
+        dropped = {each: tokens for each, tokens in self.unfinished.items() if each == request}
+        self._open -= dropped.keys()
+        return dropped
+
+    def choice_of(self, request: EngineRequest) -> int:
+        return self._choices[request]
+
+    def tokens_of(self, choice: int) -> int:
+        """What was generated for it so far."""
+        return sum(self._tokens[each] for each, of in self._choices.items() if of == choice)
 
     def cut(self, choices: Iterable[int]) -> dict[EngineRequest, int]:
         """Nobody wants what these still generate: those of them that run, with their tokens."""
@@ -99,7 +123,9 @@ class Transcript:
     @property
     def usage(self) -> Usage:
         return Usage(
-            prompt_tokens=self._prompt_tokens, completion_tokens=sum(self._tokens.values())
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=sum(self._tokens.values()),
+            cached_tokens=min(self._cached or 0, self._prompt_tokens),
         )
 
     @property

@@ -5,19 +5,29 @@ would forge a message. Each place in a content where one begins gets a mark, a c
 nowhere else; after rendering, an unmarked one is the template's own and a marked one is text.
 """
 
-import dataclasses
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tokenizers import AddedToken
 
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message
+from antiphon.tools import Tool, ToolCall
 
 _MARKS = range(0xE000, 0xF900)
 """The private use area: no script is written with it."""
 _SPACE = re.compile(r"\s*")
 _NOTHING = r"(?!)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What a client wrote, with each spelled control token marked."""
+
+    messages: list[Message]
+    tools: list[Tool]
 
 
 class AddedTokens:
@@ -33,31 +43,29 @@ class AddedTokens:
         self._control = re.compile("|".join(control) or _NOTHING)
         self._starts = re.compile(f"(?={'|'.join(control) or _NOTHING})")
 
-    def spelled_in(self, messages: Sequence[Message]) -> bool:
+    def spelled_in(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> bool:
         """Whether any text that comes from the client spells a control token."""
-        return any(
-            self._control.search(message.content) or self._control.search(message.name or "")
-            for message in messages
-        )
+        return any(map(self._control.search, _texts(messages, tools)))
 
-    def mark(self, messages: Sequence[Message]) -> tuple[list[Message], str]:
-        """The messages with each spelled control token marked, and the mark. Raises
-        InvalidRequest."""
+    def mark(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> tuple[Marked, str]:
+        """The messages and tools, marked, and the mark. Raises InvalidRequest."""
         used: set[str] = set()
-        for message in messages:
-            used.update(message.content, message.name or "")
+        for text in _texts(messages, tools):
+            used.update(text)
         mark = next((chr(code) for code in _MARKS if chr(code) not in used), None)
         if mark is None:
             raise InvalidRequest("the messages use every private-use character", "messages")
-        marked = [
-            dataclasses.replace(
-                message,
-                content=self._starts.sub(mark, message.content),
-                name=None if message.name is None else self._starts.sub(mark, message.name),
-            )
-            for message in messages
-        ]
-        return marked, mark
+
+        def marked(text: str) -> str:
+            return self._starts.sub(mark, text)
+
+        return (
+            Marked(
+                messages=[_marked(message, marked) for message in messages],
+                tools=[tool.reworded(marked(tool.text)) for tool in tools],
+            ),
+            mark,
+        )
 
     def pieces(self, rendered: str, mark: str) -> Iterator[int | str]:
         """The rendered prompt as ids of added tokens and the texts between them, without marks."""
@@ -82,3 +90,41 @@ class AddedTokens:
             for _, token in self._tokens
         )
         return "|".join(groups) or _NOTHING
+
+
+def _texts(messages: Sequence[Message], tools: Sequence[Tool]) -> Iterator[str]:
+    for message in messages:
+        yield message.content
+        if message.name is not None:
+            yield message.name
+        if message.call_id is not None:
+            yield message.call_id
+        if message.call is not None:
+            yield from (message.call.id, message.call.name, _plain(message.call.arguments))
+    for tool in tools:
+        yield tool.text
+
+
+def _marked(message: Message, marked: Callable[[str], str]) -> Message:
+    call = message.call
+    return replace(
+        message,
+        content=marked(message.content),
+        name=None if message.name is None else marked(message.name),
+        call_id=None if message.call_id is None else marked(message.call_id),
+        call=None
+        if call is None
+        else ToolCall(
+            id=marked(call.id), name=marked(call.name), arguments=marked(_plain(call.arguments))
+        ),
+    )
+
+
+def _plain(arguments: str) -> str:
+    """Without escapes that would hide what a template makes of them."""
+    if "\\" not in arguments:
+        return arguments
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments

@@ -4,7 +4,9 @@ for.
 Knows text only; what of the text may become a special token is the tokenizer's concern.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
@@ -17,6 +19,7 @@ import jinja2.sandbox
 
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message
+from antiphon.tools import Tool, ToolCall, ToolFormat
 
 
 class ChatTemplate:
@@ -27,15 +30,16 @@ class ChatTemplate:
         self._special_tokens = dict(special_tokens)
         # Only some families were trained with a developer role; to all others it means system.
         self._knows_developer = "developer" in source
+        self.tool_format = tool_format(source)
+        """None where it knows nothing of tools, or what is not known here."""
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str:
         """The prompt up to where the assistant speaks. Raises InvalidRequest when the template
         refuses."""
-        entries = [self._entry(message) for message in messages]
         try:
             return self._template.render(
-                messages=entries,
-                tools=None,
+                messages=self._entries(messages),
+                tools=[_described(tool) for tool in tools] or None,
                 documents=None,
                 add_generation_prompt=True,
                 **self._special_tokens,
@@ -53,14 +57,65 @@ class ChatTemplate:
             message = f"the model's chat template refuses these messages: {error}"
             raise InvalidRequest(message, "messages") from error
 
-    def _entry(self, message: Message) -> dict[str, str]:
+    def _entries(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Calls go into the message before them, if the assistant has spoken there."""
+        entries: list[dict[str, Any]] = []
+        names: dict[str, str] = {}
+        for message in messages:
+            if message.call is None:
+                entries.append(self._entry(message, names))
+                continue
+            names[message.call.id] = message.call.name
+            if not entries or entries[-1]["role"] != "assistant":
+                entries.append({"role": "assistant", "content": ""})
+            entries[-1].setdefault("tool_calls", []).append(self._call(message.call))
+        return entries
+
+    def _entry(self, message: Message, names: Mapping[str, str]) -> dict[str, Any]:
         role: str = message.role
         if role == "developer" and not self._knows_developer:
             role = "system"
         entry = {"role": role, "content": message.content}
         if message.name is not None:
             entry["name"] = message.name
+        if message.call_id is not None:
+            entry["tool_call_id"] = self._call_id(message.call_id)
+            if message.call_id in names:
+                entry["name"] = names[message.call_id]
         return entry
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        """Templates write arguments as JSON themselves."""
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            arguments = call.arguments
+        function = {"name": call.name, "arguments": arguments}
+        return {"id": self._call_id(call.id), "type": "function", "function": function}
+
+    def _call_id(self, id: str) -> str:
+        """Mistral's templates refuse all that isn't nine letters and digits."""
+        if self.tool_format is ToolFormat.MISTRAL:
+            return hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+        return id
+
+
+def tool_format(source: str) -> ToolFormat | None:
+    """Which of the formats that are understood here a template has its model write calls in."""
+    if re.search(r"\btools\b", source) is None or "<function=" in source or "[ARGS]" in source:
+        return None
+    if "<tool_call>" in source:
+        return ToolFormat.HERMES
+    if "[TOOL_CALLS]" in source:
+        return ToolFormat.MISTRAL
+    is_llama = "<|python_tag|>" in source or '"parameters": ' in source
+    return ToolFormat.LLAMA if is_llama and "ipython" in source else None
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    """Some templates fail where there is no description."""
+    function = {"name": tool.name, "description": "", "parameters": None} | tool.described()
+    return {"type": "function", "function": function}
 
 
 class _Generation(jinja2.ext.Extension):

@@ -4,6 +4,7 @@ Adds no token that the template does not write: a template that wants a beginnin
 has it (transformers does the same). Encoding holds no GIL, so a long prompt may go to a thread.
 """
 
+import copy
 import ctypes
 import os
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from antiphon.engine.models.hub_files import read_chat_template, read_facts
 from antiphon.engine.models.prepared import Facts, read_manifest
 from antiphon.errors import InvalidRequest, ModelUnsupported
 from antiphon.events import Message
+from antiphon.tools import Tool, ToolFormat
 
 _TRIM_CHARS = 131_072
 """Encoding this much leaves ten megabytes free but held, in a thread that may sleep for long."""
@@ -29,6 +31,7 @@ class ModelTokenizer:
     def __init__(self, vocabulary: Tokenizer, template: ChatTemplate) -> None:
         self._vocabulary = vocabulary
         self._template = template
+        self._tool_format = template.tool_format
         self._added = AddedTokens(vocabulary.get_added_tokens_decoder())
         # The same merges without any added token; the model inside is shared, not copied.
         self._plain = Tokenizer(vocabulary.model)
@@ -41,14 +44,26 @@ class ModelTokenizer:
     def longest_token(self) -> int:
         return self._longest_token
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    @property
+    def tool_format(self) -> ToolFormat | None:
+        """How its template has calls written; None where it isn't to be shown any."""
+        return self._tool_format
+
+    def without_tools(self) -> "ModelTokenizer":
+        """The same of a template that knows nothing of tools."""
+        plain = copy.copy(self)
+        plain._tool_format = None
+        return plain
+
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         """Token ids of the prompt, ready for the assistant's turn. Text that spells a control token
         is encoded as text. Raises InvalidRequest."""
-        if not self._added.spelled_in(messages):
-            return _encode(self._vocabulary, self._template.render(messages))
-        marked, mark = self._added.mark(messages)
+        if not self._added.spelled_in(messages, tools):
+            return _encode(self._vocabulary, self._template.render(messages, tools))
+        marked, mark = self._added.mark(messages, tools)
+        rendered = self._template.render(marked.messages, marked.tools)
         ids: list[int] = []
-        for piece in self._added.pieces(self._template.render(marked), mark):
+        for piece in self._added.pieces(rendered, mark):
             ids += [piece] if isinstance(piece, int) else _encode(self._plain, piece)
         return ids
 
@@ -56,9 +71,9 @@ class ModelTokenizer:
         """Tokens of plain text."""
         return len(_encode(self._plain, text))
 
-    def render_chat(self, messages: Sequence[Message]) -> str:
+    def render_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str:
         """The prompt as text, for people. Raises InvalidRequest."""
-        return self._template.render(messages)
+        return self._template.render(messages, tools)
 
 
 def load_chat_tokenizer(folder: Path) -> ModelTokenizer:

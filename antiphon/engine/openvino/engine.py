@@ -52,6 +52,10 @@ class _Run:
     generated: list[int] = field(default_factory=list)
     upto: int | None = None
     """How many of its tokens the pipeline has been given, where that isn't all of them yet."""
+    cached: int | None = None
+    """How many tokens of its prompt were in the cache when its first piece went in, until that was
+    told."""
+    entered: bool = False
 
 
 class OpenVinoEngine:
@@ -225,7 +229,10 @@ class OpenVinoEngine:
             run.handle = self._pipeline.add_request(number, prompt_tensor(tokens), config)
         except NATIVE_ERRORS as error:
             raise AdmitRefused("invalid_sampling", plain_reason(error)) from error
-        self._prefills.enter(run.admit.request, tokens)
+        cached = self._prefills.enter(run.admit.request, tokens)
+        if not run.entered:
+            run.entered = True
+            run.cached = None if run.generated else cached
 
     def _next_piece(self, run: _Run, tokens: list[int]) -> int | None:
         """Where the next piece of a patient prompt ends; None when it is the last. What is in the
@@ -290,7 +297,8 @@ class OpenVinoEngine:
                 end = _ENDS.get(output.finish_reason)
                 logprobs = output.generated_log_probs if run.admit.sampling.logprobs else None
                 run.generated += tokens
-                result.gained.append(Gained(request, tokens, logprobs, end))
+                result.gained.append(Gained(request, tokens, logprobs, end, run.cached))
+                run.cached = None
                 if end is not None:
                     over.append(request)
                 if self._prefills.waiting:

@@ -53,12 +53,13 @@ class Prefills:
             blocks += 1
         return blocks * BLOCK_TOKENS
 
-    def enter(self, request: EngineRequest, tokens: list[int]) -> None:
-        """The pipeline was given this prompt."""
+    def enter(self, request: EngineRequest, tokens: list[int]) -> int:
+        """The pipeline was given this prompt; how many of its tokens it should not have to
+        compute."""
         prompt = _Prompt(tokens, len(tokens), 0, 0)
         self._known[request] = self._waiting[request] = prompt
         if not self._cached_blocks:
-            return
+            return 0
         for chain in _chains(prompt, len(tokens)):
             if chain not in self._cache:
                 break
@@ -67,6 +68,7 @@ class Prefills:
             prompt.chain = chain
         # The last token is always computed: the first of the answer comes of it.
         prompt.left = max(1, prompt.left - prompt.at * BLOCK_TOKENS)
+        return len(tokens) - prompt.left
 
     def step(self, decoding: int) -> int:
         """A step was run in which `decoding` answers went on."""

@@ -39,6 +39,7 @@ class Chunk:
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 def read_chunk(event: Event) -> Chunk:
@@ -55,7 +56,7 @@ def read_chunk(event: Event) -> Chunk:
         raise trouble
     if not isinstance(value, dict):
         raise Trouble(Kind.BROKEN, "an event that is no object")
-    prompt_tokens, completion_tokens = _usage(value)
+    prompt_tokens, completion_tokens, cached_tokens = _usage(value)
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else {}
     if not isinstance(choice, dict):
@@ -72,6 +73,7 @@ def read_chunk(event: Event) -> Chunk:
         logprobs=_logprobs(choice.get("logprobs")),
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
+        cached_tokens=cached_tokens,
     )
 
 
@@ -101,11 +103,17 @@ def _text(value: object) -> str:
     return value
 
 
-def _usage(value: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _usage(value: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
     usage = value.get("usage")
     if not isinstance(usage, dict):
-        return None, None
-    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+        return None, None, None
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return (
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        _count(cached),
+    )
 
 
 def _count(value: object) -> int | None:

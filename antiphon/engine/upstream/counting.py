@@ -17,6 +17,7 @@ from antiphon.engine.upstream.trouble import Kind, Trouble
 from antiphon.engine.upstream.urls import root_of
 from antiphon.events import Message
 from antiphon.ids import ModelName
+from antiphon.tools import Tool, ToolFormat
 
 _BYTES_A_TOKEN = 4
 """Of English and of code about; other scripts take more bytes and more tokens a character."""
@@ -38,8 +39,12 @@ class EstimatingTokenizer:
     """A `ports.ChatTokenizer` without a vocabulary: as many ids as there may be tokens, all 0."""
 
     longest_token = _LONGEST_TOKEN
+    tool_format: ToolFormat | None = None
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def count_text(self, text: str) -> int:
+        return math.ceil(len(text.encode("utf-8", "replace")) / _BYTES_A_TOKEN)
+
+    def encode_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[int]:
         size = sum(len(message.content.encode("utf-8", "replace")) for message in messages)
         return [0] * (math.ceil(size / _BYTES_A_TOKEN) + _FRAME_TOKENS * (len(messages) + 1))
 

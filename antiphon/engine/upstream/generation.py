@@ -56,6 +56,7 @@ class Generation:
         self._stops = StopFilter([] if admit.sampling.min_tokens else admit.stop)
         self._parts: list[str] = []
         self._prompt_tokens: int | None = None
+        self._cached_tokens: int | None = None
         self._said = self._counted = 0
 
     async def run(self) -> EndReason:
@@ -179,6 +180,8 @@ class Generation:
         self.tokens = max(self._said, self._counted)
         if chunk.prompt_tokens is not None:
             self._prompt_tokens = chunk.prompt_tokens
+        if chunk.cached_tokens is not None:
+            self._cached_tokens = chunk.cached_tokens
 
     async def _finish(
         self,
@@ -201,7 +204,11 @@ class Generation:
         elif prompt_tokens is None:
             prompt_tokens = await counter.count_prompt(replica, self.admit.messages)
         news = self._news(text, logprobs)
-        self._say(msgspec.structs.replace(news, end=end, prompt_tokens=prompt_tokens))
+        self._say(
+            msgspec.structs.replace(
+                news, end=end, prompt_tokens=prompt_tokens, cached_tokens=self._cached_tokens
+            )
+        )
         return end
 
     def _compare(self, replica: Replica, theirs: int | None) -> None:

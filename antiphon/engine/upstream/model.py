@@ -10,6 +10,7 @@ from antiphon.engine.models import ModelStore, Progress
 from antiphon.ids import ModelName
 from antiphon.ports import SamplingDefaults
 from antiphon.settings import Settings
+from antiphon.upstream_settings import UpstreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +29,17 @@ def prepare_upstream(settings: Settings, progress: Progress) -> UpstreamModel:
     upstream = settings.upstream
     return UpstreamModel(
         name=ModelName(upstream.model),
-        tokenizer=_tokenizer(upstream.tokenizer, settings.data_dir, progress),
+        tokenizer=_shown(_tokenizer(upstream.tokenizer, settings.data_dir, progress), upstream),
         created=int(time.time()),
     )
+
+
+def _shown(tokenizer: ModelTokenizer | None, upstream: UpstreamSettings) -> ModelTokenizer | None:
+    """Messages are sent without tools, which are then told in words: its own template has to count
+    the same."""
+    if tokenizer is None or upstream.prompts == "tokens":
+        return tokenizer
+    return tokenizer.without_tools()
 
 
 def _tokenizer(reference: str | None, data_dir: Path, progress: Progress) -> ModelTokenizer | None:

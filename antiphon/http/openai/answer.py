@@ -19,6 +19,7 @@ from antiphon.events import (
     Usage,
 )
 from antiphon.http.openai.moderations.wire import chat_moderation
+from antiphon.http.openai.placed import cut_of
 from antiphon.http.openai.wire import (
     ChatCompletionBody,
     ChoiceBody,
@@ -27,7 +28,9 @@ from antiphon.http.openai.wire import (
     usage_of,
 )
 from antiphon.ids import ModelName, ResponseId
+from antiphon.tools import CallDelta, CallEnded, CallStarted, ToolCall
 from antiphon.verdicts import Judged
+from antiphon.views import Manifest
 
 
 @dataclass(slots=True)
@@ -35,6 +38,7 @@ class _Choice:
     pieces: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     refusal: str | None = None
+    calls: list[tuple[CallStarted, list[str]]] = field(default_factory=list)
     finish_reason: FinishReason = FinishReason.STOP
 
 
@@ -44,6 +48,7 @@ class AnswerCollector:
     def __init__(self, choices: int) -> None:
         self._choices = [_Choice() for _ in range(choices)]
         self._judged: Judged | None = None
+        self._context: Manifest | None = None
 
     def add(self, event: TurnEvent) -> Usage | None:
         """Take an event; the usage when it was the last. Raises the error of a failed turn."""
@@ -51,6 +56,12 @@ class AnswerCollector:
             case Delta(choice=choice, text=text, logprobs=logprobs):
                 self._choices[choice].pieces.append(text)
                 self._choices[choice].logprobs.extend(logprobs)
+            case CallStarted(choice=choice):
+                self._choices[choice].calls.append((event, []))
+            case CallDelta(choice=choice, text=text):
+                self._choices[choice].calls[-1][1].append(text)
+            case CallEnded():
+                pass
             case Refused(choice=choice, text=text):
                 self._choices[choice].refusal = text
             case ChoiceEnded(choice=choice, finish_reason=reason):
@@ -61,7 +72,7 @@ class AnswerCollector:
             case TurnFailed(error=error):
                 raise error
             case TurnPlaced():
-                pass
+                self._context = cut_of(event)
             case _:
                 assert_never(event)
         return None
@@ -87,7 +98,9 @@ class AnswerCollector:
                 choices=[
                     ChoiceBody(
                         index=index,
-                        message=message_of_texts("".join(choice.pieces), choice.refusal),
+                        message=message_of_texts(
+                            "".join(choice.pieces), choice.refusal, _calls(choice)
+                        ),
                         logprobs=logprobs_of(choice.logprobs) if with_logprobs else None,
                         finish_reason=choice.finish_reason,
                     )
@@ -99,5 +112,13 @@ class AnswerCollector:
                 moderation=chat_moderation(self._judged)
                 if with_moderation and self._judged is not None
                 else UNSET,
+                context=UNSET if self._context is None else self._context,
             )
         )
+
+
+def _calls(choice: _Choice) -> list[ToolCall]:
+    return [
+        ToolCall(id=call.id, name=call.name, arguments="".join(pieces))
+        for call, pieces in choice.calls
+    ]

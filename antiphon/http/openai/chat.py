@@ -14,6 +14,8 @@ from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
+from antiphon.actors.context.material import split
+from antiphon.actors.routing.route import conversation_key
 from antiphon.errors import ModelNotFound
 from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.fault_plan import Site
@@ -25,10 +27,11 @@ from antiphon.http.openai.body import read_json_body, wall_ms
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
-from antiphon.http.openai.placed import placed_headers
+from antiphon.http.openai.placed import cut_of, placed_headers
+from antiphon.http.openai.prompting import Prompted, Prompting
 from antiphon.http.openai.responses.parse import digest_of
 from antiphon.http.openai.responses.retries import read_sending
-from antiphon.http.openai.schema import ChatCompletionRequest
+from antiphon.http.openai.schema import ChatCompletionRequest, ChatFunctionTool
 from antiphon.http.openai.sse import HEARTBEAT, STREAM_HEADERS, ChunkEncoder
 from antiphon.http.openai.stored_chat.kept import Heading, KeptTurn, heading_of, kept_answer
 from antiphon.http.openai.turns import (
@@ -64,6 +67,8 @@ class ChatRoutes:
     """Keeps what is to be stored; without it nothing can be."""
     moderation: Moderation | None = None
     """Scores what clients want scored; without it nothing can be."""
+    prompting: Prompting | None = None
+    """Knows the operator's system prompts; without it there are none."""
 
     def register(self, app: Quart) -> None:
         create = Operation(
@@ -73,6 +78,7 @@ class ChatRoutes:
             handler=self.create,
             summary="Answer a chat, whole or as a stream",
             body=ChatCompletionRequest,
+            also=(ChatFunctionTool,),
             answer=ChatCompletionBody,
             media={"text/event-stream": ANY_TEXT},
             errors=(404, 422, 507),
@@ -92,8 +98,8 @@ class ChatRoutes:
         scoring = scoring_of(parsed.body.moderation, self.moderation)
         defaults = self.chat.sampling_defaults(model)
         capabilities = self.chat.capabilities(model)
-        if needs_schema_check(parsed.body):
-            await trio.to_thread.run_sync(check_schema, parsed.body)
+        if needs_schema_check(parsed):
+            await trio.to_thread.run_sync(check_schema, parsed)
         turn = make_turn(parsed, exchange.request_id, defaults, capabilities, principal)
         heading = Heading(
             response=new_response_id(),
@@ -108,11 +114,16 @@ class ChatRoutes:
             languages=languages_of(request.headers.get("Accept-Language")),
             address=exchange.address or None,
         )
+        prompted = await self._prompted(turn)
         stream: TurnStream
         if parsed.body.store and self.responses is not None:
-            heading, stream = await self._keep(self.responses, parsed, turn, heading, body)
+            heading, stream = await self._keep(
+                self.responses, parsed, turn, heading, body, prompted
+            )
         else:
-            stream = await self.chat.open_turn(turn)
+            if turn.truncation == "auto":
+                turn = replace(turn, pieces=split(turn.messages))
+            stream = await self.chat.open_turn(turn if prompted is None else prompted.begun(turn))
         exchange.hold(stream)
         await faults.pause(Site.HTTP_TURN)
         if parsed.body.stream:
@@ -126,14 +137,28 @@ class ChatRoutes:
         turn: Turn,
         heading: Heading,
         body: bytes,
+        prompted: Prompted | None,
     ) -> tuple[Heading, KeptTurn]:
         """Run the turn where it is kept. One that was accepted before goes by its first name."""
         user = current_principal().user
         digest = await _off_the_loop(partial(digest_of, body), len(body))
         sending = read_sending(request.headers, user, digest, is_stored=True)
-        watcher = await responses.create(kept_answer(parsed, turn, sending, heading, user))
+        new = kept_answer(parsed, turn, sending, heading, user)
+        watcher = await responses.create(new if prompted is None else prompted.answering(new))
         current_exchange().facts["response_id"] = watcher.response.id
         return heading_of(watcher.response), KeptTurn(watcher)
+
+    async def _prompted(self, turn: Turn) -> Prompted | None:
+        """Raises PromptUnavailable, StoreError."""
+        if self.prompting is None:
+            return None
+        caller = turn.user or turn.tenant or ""
+
+        async def find_key() -> str:
+            await trio.lowlevel.checkpoint()
+            return conversation_key(caller, turn.affinity, turn.messages)
+
+        return await self.prompting.choose(turn.model, None, find_key)
 
     async def _parse(self, body: bytes) -> ParsedRequest:
         parse = partial(
@@ -232,7 +257,12 @@ class ChatRoutes:
 
     def _place(self, encoder: ChunkEncoder, heading: Heading, placed: TurnPlaced) -> None:
         heading = self._placed(heading, placed)
-        encoder.place(model=heading.model, tier=placed.tier, fingerprint=heading.fingerprint)
+        encoder.place(
+            model=heading.model,
+            tier=placed.tier,
+            fingerprint=heading.fingerprint,
+            context=cut_of(placed),
+        )
 
     def _placed(self, heading: Heading, placed: TurnPlaced) -> Heading:
         """As the model that answers would have it. What is kept was accepted with its fingerprint,

@@ -3,19 +3,21 @@
 Pure and synchronous. It knows no engine: what depends on one is checked in `turns`.
 """
 
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
 
 import msgspec
 
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message, Role
-from antiphon.http.openai.bounds import check_bounds, empty_array
-from antiphon.http.openai.decode import decode_body
+from antiphon.http.openai.bounds import check_bounds, check_length, empty_array
+from antiphon.http.openai.decode import convert_value, decode_body
 from antiphon.http.openai.refusals import refuse_unsupported, unsupported_value
 from antiphon.http.openai.schema import (
     AssistantMessage,
     AudioPart,
+    ChatCall,
     ChatCompletionRequest,
     ChatMessage,
     DeveloperMessage,
@@ -29,13 +31,16 @@ from antiphon.http.openai.schema import (
     ToolMessage,
     UserMessage,
 )
+from antiphon.http.openai.tools import MAX_CALL_ID, GivenTools, check_name, parse_chat_tools
+from antiphon.tools import ToolCall
 
 _DECODER = msgspec.json.Decoder(ChatCompletionRequest)
 _ALLOWED = {
-    "role": "'system', 'developer', 'user', and 'assistant'",
+    "role": "'system', 'developer', 'user', 'assistant', and 'tool'",
     "type": "'text' in content, and 'text', 'json_object', and 'json_schema' in response_format",
     "service_tier": "'auto', 'default', 'flex', 'scale', 'priority', and 'fast'",
     "prompt_cache_retention": "'in_memory' and '24h'",
+    "truncation": "'auto' and 'disabled'",
 }
 
 
@@ -45,6 +50,7 @@ class ParsedRequest:
 
     body: ChatCompletionRequest
     messages: tuple[Message, ...]
+    given: GivenTools = field(default_factory=GivenTools)
 
     @property
     def include_usage(self) -> bool:
@@ -57,10 +63,43 @@ def parse_chat(body: bytes, *, max_choices: int, can_store: bool = False) -> Par
     request = decode_body(body, _DECODER, _ALLOWED)
     refuse_unsupported(request, can_store=can_store)
     check_bounds(request, max_choices=max_choices)
-    messages = tuple(
-        _message(message, f"messages[{index}]") for index, message in enumerate(request.messages)
+    return ParsedRequest(
+        body=request,
+        messages=tuple(_messages(request.messages)),
+        given=parse_chat_tools(request.tools, request.tool_choice, request.parallel_tool_calls),
     )
-    return ParsedRequest(body=request, messages=messages)
+
+
+def _messages(given: Sequence[ChatMessage]) -> Iterator[Message]:
+    """Calls are messages of their own, after what was said before them."""
+    calls: set[str] = set()
+    for index, message in enumerate(given):
+        path = f"messages[{index}]"
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            if message.content or message.refusal:
+                yield _assistant_message(message, path)
+            for place, value in enumerate(message.tool_calls):
+                call = _call(value, f"{path}.tool_calls[{place}]")
+                calls.add(call.id)
+                yield Message(role="assistant", content="", call=call)
+            continue
+        if isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+            raise InvalidRequest(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
+                "message with 'tool_calls'.",
+                f"{path}.role",
+            )
+        yield _message(message, path)
+
+
+def _call(value: dict[str, Any], path: str) -> ToolCall:
+    kind = value.get("type")
+    if isinstance(kind, str) and kind != "function":
+        raise unsupported_value(f"{path}.type", kind, "'function'")
+    call = convert_value(value, ChatCall, path, {})
+    check_length(f"{path}.id", call.id, MAX_CALL_ID)
+    check_name(call.function.name, f"{path}.function.name")
+    return ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
 
 
 def _message(message: ChatMessage, path: str) -> Message:
@@ -72,7 +111,8 @@ def _message(message: ChatMessage, path: str) -> Message:
         case AssistantMessage():
             return _assistant_message(message, path)
         case ToolMessage():
-            raise unsupported_value(f"{path}.role", "tool", _ALLOWED["role"])
+            text = _text(message.content, f"{path}.content", "tool")
+            return Message(role="tool", content=text, call_id=message.tool_call_id)
         case FunctionMessage():
             raise unsupported_value(f"{path}.role", "function", _ALLOWED["role"])
         case _:
@@ -92,7 +132,7 @@ def _role(message: SystemMessage | DeveloperMessage | UserMessage) -> Role:
 
 
 def _assistant_message(message: AssistantMessage, path: str) -> Message:
-    for name in ("audio", "tool_calls", "function_call"):
+    for name in ("audio", "function_call"):
         if getattr(message, name):
             raise InvalidRequest(
                 f"Unsupported parameter: '{path}.{name}' is not supported by this server.",

@@ -21,7 +21,6 @@ def _one_of(*values: Any) -> _Harmless:
 
 
 _PARAMETERS: dict[str, _Harmless] = {
-    "tools": _is_empty,
     "functions": _is_empty,
     "audio": _one_of(),
     "prediction": _one_of(),
@@ -33,7 +32,6 @@ _PARAMETERS: dict[str, _Harmless] = {
 """Refused whole: nothing but emptiness is accepted."""
 
 _VALUES: dict[str, tuple[_Harmless, str]] = {
-    "tool_choice": (_one_of("none"), "'none'"),
     "function_call": (_one_of("none"), "'none'"),
     "modalities": (_one_of(["text"], []), "['text']"),
     "reasoning_effort": (_one_of("none"), "'none'"),

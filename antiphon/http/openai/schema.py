@@ -1,7 +1,7 @@
 """The request body of `POST /v1/chat/completions` as OpenAI documents it, plus vLLM's sampling
 extras. Types only: ranges and refusals are in `parse`."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -74,12 +74,16 @@ class AssistantMessage(Strict, frozen=True, tag_field="role", tag="assistant"):
     annotations: Any = None
     """Answers carry it, so clients that send an answer back send it too."""
     audio: Any = None
-    tool_calls: Any = None
+    tool_calls: list[dict[str, Any]] | None = None
     function_call: Any = None
 
 
-class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
-    """Known, so that the refusal can say what it is."""
+class ToolMessage(Strict, frozen=True, tag_field="role", tag="tool"):
+    """The result of a call."""
+
+    content: str | list[Part]
+    tool_call_id: str
+    name: str | None = None
 
 
 class FunctionMessage(msgspec.Struct, frozen=True, tag_field="role", tag="function"):
@@ -119,6 +123,42 @@ class JsonObjectFormat(Strict, frozen=True, tag_field="type", tag="json_object")
 
 class JsonSchemaFormat(Strict, frozen=True, tag_field="type", tag="json_schema"):
     json_schema: JsonSchema
+
+
+class FunctionBody(Strict, frozen=True):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChatFunctionTool(Strict, frozen=True):
+    """As chat completions have it."""
+
+    type: Literal["function"]
+    function: FunctionBody
+
+
+class CalledFunction(Strict, frozen=True):
+    name: str
+    arguments: str
+
+
+class ChatCall(Strict, frozen=True):
+    """A call that the assistant has made, as it was sent; some clients send the index of its chunk
+    back, too."""
+
+    id: str
+    type: Literal["function"]
+    function: CalledFunction
+    index: int | None = None
+
+
+ChatTools = Annotated[
+    list[dict[str, Any]],
+    msgspec.Meta(extra_json_schema={"items": {"$ref": "#/components/schemas/ChatFunctionTool"}}),
+]
+"""Decoded one by one, so that a refusal can say which other kind of tool it was."""
 
 
 class PromptCacheOptions(Strict, frozen=True):
@@ -163,7 +203,7 @@ class ChatCompletionRequest(Strict, frozen=True):
     service_tier: Literal["auto", "default", "flex", "scale", "priority", "fast"] | None = None
     parallel_tool_calls: bool | None = None
 
-    tools: list[Any] | None = None
+    tools: ChatTools | None = None
     tool_choice: Any = None
     functions: list[Any] | None = None
     function_call: Any = None
@@ -179,3 +219,5 @@ class ChatCompletionRequest(Strict, frozen=True):
     logit_bias: dict[str, float] | None = None
     priority: int | None = None
     cache_salt: str | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    """Of the Responses API: with `auto` the oldest turns are left out where not all fit."""

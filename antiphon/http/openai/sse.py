@@ -26,7 +26,9 @@ from antiphon.http.errors import describe_error, error_body
 from antiphon.http.openai.moderations.wire import chat_moderation
 from antiphon.http.openai.wire import logprobs_of, usage_of
 from antiphon.ids import ModelName, ResponseId
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.verdicts import Judged
+from antiphon.views import Manifest
 
 HEARTBEAT = b": keep-alive\n\n"
 STREAM_HEADERS = {
@@ -71,8 +73,12 @@ class ChunkEncoder:
         self._starts: list[bytes] = []
         self.place(model=model, tier="default", fingerprint=fingerprint)
 
-    def place(self, *, model: ModelName, tier: str, fingerprint: str) -> None:
-        """From now on every chunk says that."""
+    def place(
+        self, *, model: ModelName, tier: str, fingerprint: str, context: Manifest | None = None
+    ) -> None:
+        """From now on every chunk says that, and the one with the usage what the model was shown,
+        where that isn't all of the request."""
+        self._context = context
         head = _encode(
             {
                 "id": self._response,
@@ -100,6 +106,13 @@ class ChunkEncoder:
                 return self._open_before(choice) + self._content(choice, text, logprobs)
             case Refused(choice=choice, text=text):
                 return self._refusal(choice, text)
+            case CallStarted():
+                return self._call(event)
+            case CallDelta(choice=choice, call=call, text=text):
+                function = {"arguments": text}
+                return self._calls(choice, {"index": call, "function": function})
+            case CallEnded():
+                return b""
             case ChoiceEnded(choice=choice, finish_reason=reason):
                 opening = self._open_before(choice + 1)
                 return opening + (
@@ -147,6 +160,29 @@ class ChunkEncoder:
             self._opened += 1
         return chunks
 
+    def _call(self, started: CallStarted) -> bytes:
+        """As OpenAI does, the first chunk of a call names it, and those that follow don't."""
+        choice = started.choice
+        opening = self._open_before(choice)
+        role: dict[str, object] = {}
+        if choice >= self._opened:
+            role = {"role": "assistant", "content": None}
+            self._opened = choice + 1
+        call = {
+            "index": started.call,
+            "id": started.id,
+            "type": "function",
+            "function": {"name": started.name, "arguments": ""},
+        }
+        return opening + self._calls(choice, call, role)
+
+    def _calls(
+        self, choice: int, call: dict[str, object], role: dict[str, object] | None = None
+    ) -> bytes:
+        delta = _encode({**(role or {}), "tool_calls": [call]})
+        start = self._head + b'{"index":%d,"delta":' % choice
+        return start + delta[:-1] + self._text_end
+
     def _refusal(self, choice: int, text: str) -> bytes:
         opening = self._open_before(choice)
         role = b""
@@ -163,4 +199,5 @@ class ChunkEncoder:
         return self._head + b'],"moderation":' + _encode(chat_moderation(judged)) + self._tail
 
     def _usage(self, usage: Usage) -> bytes:
-        return self._head + b'],"usage":' + _encode(usage_of(usage)) + b"}\n\n"
+        context = b"" if self._context is None else b',"context":' + _encode(self._context)
+        return self._head + b'],"usage":' + _encode(usage_of(usage)) + context + b"}\n\n"

@@ -6,10 +6,6 @@ import json
 import secrets
 from typing import Any, Protocol, TypeVar
 
-import jsonschema
-import msgspec
-from jsonschema.validators import validator_for
-
 from antiphon.errors import InvalidRequest
 from antiphon.events import Capabilities, Sampling, Turn
 from antiphon.http.openai.parse import ParsedRequest
@@ -19,18 +15,17 @@ from antiphon.http.openai.schema import (
     JsonObjectFormat,
     JsonSchemaFormat,
 )
+from antiphon.http.openai.schemas import check_named_schema
+from antiphon.http.openai.tools import check_tools
 from antiphon.ids import ModelName, RequestId
 from antiphon.ports import SamplingDefaults
 from antiphon.records import Principal
+from antiphon.tools import Toolbox
 
 N = TypeVar("N", int, float)
 
 _SEED_MASK = 2**63 - 1
 """Engines take unsigned seeds; one bit is left so that seed + choice can't overflow 64."""
-_MAX_SCHEMA_BYTES = 65_536
-"""The check and the grammar compiler take time in proportion; OpenAI's own bound is near this."""
-_DATA_KEYWORDS = {"const", "enum", "default", "examples"}
-"""What stands under these is a value, not a schema."""
 
 
 def make_turn(
@@ -45,8 +40,12 @@ def make_turn(
     body = parsed.body
     sampling = _sampling(body, defaults)
     salt = None if principal is None else principal.salt
+    toolbox = parsed.given.toolbox
+    if body.response_format is not None:
+        refuse_beside_tools(toolbox, sampling, "response_format")
     if capabilities is not None:
         _refuse_beyond(capabilities, body)
+        refuse_calls_beyond(capabilities, toolbox)
         if salt is not None:
             _refuse_beside_salt(capabilities, sampling)
     return Turn(
@@ -59,8 +58,10 @@ def make_turn(
         max_tokens=(
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         ),
+        truncation=body.truncation or "disabled",
         tier=body.service_tier,
         continues_tool=parsed.messages[-1].role == "tool",
+        tools=toolbox,
         affinity=body.prompt_cache_key or "",
         seeded=body.seed is not None,
         silent=silent_fields(
@@ -103,52 +104,19 @@ def silent_fields(
     return frozenset(name for name, value in given.items() if value is None)
 
 
-def needs_schema_check(body: ChatCompletionRequest) -> bool:
+def needs_schema_check(parsed: ParsedRequest) -> bool:
     """Whether `check_schema` has work, which is enough of it to leave the event loop for."""
-    return isinstance(body.response_format, JsonSchemaFormat)
+    return isinstance(parsed.body.response_format, JsonSchemaFormat) or bool(parsed.given.tools)
 
 
-def check_schema(body: ChatCompletionRequest) -> None:
-    """Raises InvalidRequest unless the JSON schema is one, by its own metaschema."""
-    if isinstance(body.response_format, JsonSchemaFormat):
-        named = body.response_format.json_schema
+def check_schema(parsed: ParsedRequest) -> None:
+    """Raises InvalidRequest unless the JSON schemas are some, by their own metaschema."""
+    check_tools(parsed.given)
+    if isinstance(parsed.body.response_format, JsonSchemaFormat):
+        named = parsed.body.response_format.json_schema
         check_named_schema(
             named.name, named.schema, place="response_format.json_schema", what="response_format"
         )
-
-
-def check_named_schema(name: str, schema: dict[str, Any] | None, *, place: str, what: str) -> None:
-    """Raises InvalidRequest. `place` is the path of what holds both, `what` is how errors call
-    it."""
-    if not name or len(name) > 64:
-        raise InvalidRequest(
-            f"Invalid '{place}.name': expected 1 to 64 characters.",
-            f"{place}.name",
-            "invalid_value",
-        )
-    param = f"{place}.schema"
-    if schema is None:
-        raise InvalidRequest(
-            f"Missing required parameter: '{param}'.", param, "missing_required_parameter"
-        )
-    if (problem := _schema_problem(schema)) is not None:
-        raise InvalidRequest(f"Invalid schema for {what}: {problem}.", param, "invalid_schema")
-
-
-def _schema_problem(schema: dict[str, Any]) -> str | None:
-    if len(msgspec.json.encode(schema)) > _MAX_SCHEMA_BYTES:
-        return f"it is larger than {_MAX_SCHEMA_BYTES} bytes"
-    try:
-        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
-        remote = _remote_reference(schema)
-    except jsonschema.SchemaError as error:
-        place = "/".join(str(step) for step in error.absolute_path)
-        return f"{error.message[:200]} (at {place or 'its root'})"
-    except RecursionError:
-        return "it is nested too deeply"
-    if remote is not None:
-        return f"the reference {remote[:100]!r} leads out of the schema"
-    return None
 
 
 class SaysWhoItIs(Protocol):
@@ -182,6 +150,23 @@ def fingerprint(model: ModelName, capabilities: Capabilities | None) -> str:
     """Changes when answers may change though the request and the seed stay the same."""
     engine = (capabilities.engine, capabilities.engine_version) if capabilities else ()
     return f"fp_{hashlib.sha256(repr((model, *engine)).encode()).hexdigest()[:10]}"
+
+
+def refuse_calls_beyond(capabilities: Capabilities, toolbox: Toolbox | None) -> None:
+    """Raises InvalidRequest where a call has to be made, and the engine can't be held to it."""
+    if toolbox is not None and toolbox.required and not capabilities.json_schema:
+        raise unsupported_value("tool_choice", "the given value", "'none' and 'auto'")
+
+
+def refuse_beside_tools(toolbox: Toolbox | None, sampling: Sampling, param: str) -> None:
+    """Raises InvalidRequest for an answer that is JSON of one form or a call as the model likes."""
+    if toolbox is not None and not toolbox.required and sampling.json_schema is not None:
+        raise InvalidRequest(
+            f"With this server '{param}' can't be JSON while the model may choose to call a "
+            "function; set 'tool_choice' to 'none' or 'required'.",
+            param,
+            "unsupported_value",
+        )
 
 
 def _refuse_beyond(capabilities: Capabilities, body: ChatCompletionRequest) -> None:
@@ -261,18 +246,3 @@ def _stops(stop: str | list[str] | None) -> tuple[str, ...]:
     if stop is None:
         return ()
     return (stop,) if isinstance(stop, str) else tuple(stop)
-
-
-def _remote_reference(schema: Any) -> str | None:
-    """A `$ref` to another document: nothing is fetched, so the engine would take it for "anything".
-    The schema has passed the metaschema, which bounds its depth."""
-    match schema:
-        case dict():
-            if isinstance(target := schema.get("$ref"), str) and not target.startswith("#"):
-                return target
-            inner = [value for key, value in schema.items() if key not in _DATA_KEYWORDS]
-        case list():
-            inner = schema
-        case _:
-            return None
-    return next((found for value in inner if (found := _remote_reference(value))), None)

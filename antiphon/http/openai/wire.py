@@ -1,12 +1,17 @@
 """The objects of an answer as they go on the wire; every key that the specification requires is
 there, null where it has no value."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from antiphon.events import FinishReason, TokenLogprob, Usage
 from antiphon.http.openai.moderations.wire import ChatModeration
 from antiphon.ids import ModelName, ResponseId
+from antiphon.tools import ToolCall
+from antiphon.views import Manifest
 
 
 class TokenLogprobBody(msgspec.Struct):
@@ -21,10 +26,26 @@ class LogprobsBody(msgspec.Struct):
     refusal: None = None
 
 
+class PromptDetails(msgspec.Struct):
+    cached_tokens: int
+
+
 class UsageBody(msgspec.Struct):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+
+class CallBody(msgspec.Struct):
+    name: str
+    arguments: str
+
+
+class ToolCallBody(msgspec.Struct, kw_only=True):
+    id: str
+    type: Literal["function"] = "function"
+    function: CallBody
 
 
 class MessageBody(msgspec.Struct):
@@ -32,6 +53,7 @@ class MessageBody(msgspec.Struct):
     content: str | None
     refusal: str | None = None
     """What the reader is told where the policy ended it, whatever came before as `content`."""
+    tool_calls: list[ToolCallBody] | UnsetType = UNSET
 
 
 class ChoiceBody(msgspec.Struct):
@@ -52,6 +74,8 @@ class ChatCompletionBody(msgspec.Struct, kw_only=True):
     system_fingerprint: str
     moderation: ChatModeration | UnsetType = UNSET
     """Where the request asked for it."""
+    context: Manifest | UnsetType = UNSET
+    """What the model was shown, where that isn't all of the request."""
 
 
 class ModelBody(msgspec.Struct, kw_only=True):
@@ -74,6 +98,7 @@ def usage_of(usage: Usage) -> UsageBody:
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
+        prompt_tokens_details=PromptDetails(cached_tokens=usage.cached_tokens),
     )
 
 
@@ -89,7 +114,19 @@ def logprobs_of(entries: tuple[TokenLogprob, ...] | list[TokenLogprob]) -> Logpr
     )
 
 
-def message_of_texts(text: str, refusal: str | None) -> MessageBody:
-    """An assistant's. One that is nothing but a refusal has no content."""
-    content = None if refusal is not None and not text else text
-    return MessageBody(role="assistant", content=content, refusal=refusal)
+def message_of_texts(text: str, refusal: str | None, calls: Sequence[ToolCall] = ()) -> MessageBody:
+    """An assistant's. One that is nothing but a refusal or calls has no content."""
+    content = None if (refusal is not None or calls) and not text else text
+    return MessageBody(
+        role="assistant", content=content, refusal=refusal, tool_calls=calls_body(calls)
+    )
+
+
+def calls_body(calls: Sequence[ToolCall]) -> list[ToolCallBody] | UnsetType:
+    """Not there at all where there are none."""
+    if not calls:
+        return UNSET
+    return [
+        ToolCallBody(id=call.id, function=CallBody(name=call.name, arguments=call.arguments))
+        for call in calls
+    ]

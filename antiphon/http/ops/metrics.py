@@ -14,17 +14,21 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from antiphon.actors.abuse.abuse import AbuseStatistics
-from antiphon.actors.breaker import BreakerStatistics, Circuit
+from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.moderation.status import PolicyView
 from antiphon.actors.scheduling.prediction import Rates
 from antiphon.actors.scheduling.tickets import Room
-from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
 from antiphon.http.ops.abuse_metrics import AbuseCollector
 from antiphon.http.ops.policy_metrics import PolicyCollector, PolicyMetrics
+from antiphon.http.ops.prompts import PromptCollector
 from antiphon.http.ops.replicas import ReplicaCollector
+from antiphon.http.ops.store_metrics import CIRCUITS, StoreMetrics
+from antiphon.http.ops.work_metrics import WorkMetrics
 from antiphon.ids import ModelName
 from antiphon.ports import ReplicaStatistics
+from antiphon.records import PromptActivation
+from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 
 _PREFIX = "antiphon"
@@ -40,12 +44,6 @@ _RELEASE_BUCKETS = (
     *(0.3, 0.5, 1.0, 2.0, 5.0),
 )
 """Fine where the promise lies: two engine steps and 20 ms."""
-_CIRCUITS = {Circuit.CLOSED.value: 0, Circuit.HALF_OPEN.value: 1, Circuit.OPEN.value: 2}
-_STORE_BUCKETS = (
-    *(0.0005, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.03, 0.05),
-    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
-"""Fine where the promise lies: what storage adds to a first token."""
 _RATIO_BUCKETS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 5.0)
 _COUNT_BUCKETS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64)
 
@@ -130,6 +128,12 @@ class PrometheusTelemetry:
             ["cause"],
             registry=registry,
         )
+        self._tool_calls = Counter(
+            f"{_PREFIX}_tool_calls",
+            "Calls of functions, and attempts at them, by how they came out",
+            ["outcome"],
+            registry=registry,
+        )
         self._rejected = Counter(
             f"{_PREFIX}_admission_rejections",
             "Requests refused for load",
@@ -140,6 +144,18 @@ class PrometheusTelemetry:
             f"{_PREFIX}_routed",
             "Turns by the model that took them, and why it did",
             ["model", "reason"],
+            registry=registry,
+        )
+        self._context = Counter(
+            f"{_PREFIX}_context_tokens",
+            "Tokens of what turns were made of, by what became of it",
+            ["model", "kind", "fate"],
+            registry=registry,
+        )
+        self._prompts = Counter(
+            f"{_PREFIX}_prompt_turns",
+            "Turns that began with a version of a system prompt, by how they ended",
+            ["prompt", "version", "finished_reason"],
             registry=registry,
         )
         self._braked = Counter(
@@ -186,25 +202,14 @@ class PrometheusTelemetry:
             buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
-        self._store_time = Histogram(
-            f"{_PREFIX}_store_unit_seconds",
-            "One unit of work with the database",
-            ["kind"],
-            buckets=_STORE_BUCKETS,
-            registry=registry,
-        )
-        self._store_units = Counter(
-            f"{_PREFIX}_store_units",
-            "Units of work with the database",
-            ["kind", "outcome"],
-            registry=registry,
-        )
-        self._store_refusals = Counter(
-            f"{_PREFIX}_store_refusals",
-            "Units of work that were not begun",
-            ["reason"],
-            registry=registry,
-        )
+        store = StoreMetrics(registry)
+        self.store_unit_finished = store.store_unit_finished
+        self.store_refused = store.store_refused
+        self.watch_store = store.watch
+        work = WorkMetrics(registry)
+        self.work_finished = work.work_finished
+        self.work_done = work.work_done
+        self.watch_work = work.watch
         policy = PolicyMetrics(registry)
         self.texts_judged = policy.texts_judged
         self.judging_took = policy.judging_took
@@ -233,6 +238,10 @@ class PrometheusTelemetry:
 
     def turn_routed(self, model: ModelName, reason: str) -> None:
         self._routed.labels(model, reason).inc()
+
+    def view_built(self, model: ModelName, manifest: Manifest) -> None:
+        for run in manifest.runs:
+            self._context.labels(model, run.kind.value, run.fate.value).inc(run.tokens)
 
     def requests_in_flight(self, model: ModelName, *, running: int, waiting: int) -> None:
         self._running.labels(model).set(running)
@@ -276,6 +285,13 @@ class PrometheusTelemetry:
         self._turns.labels(model, finished_reason).inc()
         self._turn_time.labels(model).observe(seconds)
 
+    def prompt_used(self, prompt: str | None, finished_reason: str) -> None:
+        if prompt is not None:
+            self._prompts.labels(*prompt.split("@"), finished_reason).inc()
+
+    def tool_call(self, outcome: str) -> None:
+        self._tool_calls.labels(outcome).inc()
+
     def turn_cancelled(self, cause: CancelCause) -> None:
         self._cancelled.labels(cause.value).inc()
 
@@ -295,7 +311,7 @@ class PrometheusTelemetry:
 
     def watch_circuit(self, model: ModelName, read: Callable[[], BreakerStatistics]) -> None:
         """Show the state of a model's circuit breaker as it is when somebody looks."""
-        self._circuit.labels(model).set_function(lambda: _CIRCUITS[read().circuit])
+        self._circuit.labels(model).set_function(lambda: CIRCUITS[read().circuit])
 
     def watch_forecast(
         self,
@@ -332,37 +348,13 @@ class PrometheusTelemetry:
         """Show the rules in force and the judges as they are when somebody looks."""
         self._registry.register(PolicyCollector(read))
 
+    def watch_prompts(self, read: Callable[[], Sequence[PromptActivation]]) -> None:
+        """Show which versions of the prompts of the settings are in force when somebody looks."""
+        self._registry.register(PromptCollector(read))
+
     def watch_abuse(self, read: Callable[[], AbuseStatistics]) -> None:
         """Show what the abuse detection counts and does when somebody looks."""
         self._registry.register(AbuseCollector(read))
-
-    def store_unit_finished(self, kind: str, outcome: str, seconds: float) -> None:
-        self._store_units.labels(kind, outcome).inc()
-        self._store_time.labels(kind).observe(seconds)
-
-    def store_refused(self, reason: str) -> None:
-        self._store_refusals.labels(reason).inc()
-
-    def watch_store(self, read: Callable[[], StoreStatistics]) -> None:
-        """Show the store's state as it is when somebody looks."""
-        up = Gauge(f"{_PREFIX}_store_up", "Whether the database is open", registry=self._registry)
-        up.set_function(lambda: float(read().ready))
-        full = Gauge(
-            f"{_PREFIX}_store_full",
-            "Whether the last write failed for want of space",
-            registry=self._registry,
-        )
-        full.set_function(lambda: float(read().full))
-        running = Gauge(
-            f"{_PREFIX}_store_units_running", "Units of work under way", registry=self._registry
-        )
-        running.set_function(lambda: read().running)
-        circuit = Gauge(
-            f"{_PREFIX}_store_circuit_state",
-            "Circuit breaker: 0 closed, 1 half open, 2 open",
-            registry=self._registry,
-        )
-        circuit.set_function(lambda: _CIRCUITS[read().breaker.circuit])
 
     def _age(self, model: ModelName) -> float:
         return self._clock() - self._last_steps[model]

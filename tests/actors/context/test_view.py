@@ -35,6 +35,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(prompt: int, answer: int 
 
 class _Tokenizer:
     longest_token = 100
+    tool_format = None
 
     def __init__(self) -> None:
         self.threads: list[int] = []
@@ -42,7 +43,7 @@ class _Tokenizer:
         self.most_at_once = 0
         self._lock = threading.Lock()
 
-    def encode_chat(self, messages: object) -> list[int]:
+    def encode_chat(self, messages: object, tools: object = ()) -> list[int]:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)

@@ -95,6 +95,15 @@ async def test_the_local_user_is_free_and_touches_no_database(
     assert desk.store.asked == []
 
 
+async def test_the_servers_own_work_is_free_and_touches_no_database(
+    desk: Desk, autojump_clock: MockClock
+):
+    charge = await desk.reserve(upkeep=True)
+    await charge.settle(USED)
+
+    assert desk.store.asked == []
+
+
 async def test_prompt_and_longest_answers_of_all_choices_are_held_before_any_work(
     desk: Desk, autojump_clock: MockClock
 ):

@@ -174,3 +174,19 @@ async def test_a_drain_tells_every_reader_how_it_ended_and_stores_that(
         assert [row.ends for row in answers.store.rows.values()] == [1, 1]
         with pytest.raises(Draining):
             await answers.create("resp_4")
+
+
+async def test_who_wants_to_know_hears_of_the_end_of_a_conversations_turn(
+    autojump_clock: object,
+) -> None:
+    async with running_answers() as answers:
+        ended = answers.runs.next_end()
+        await read_response(await answers.create("resp_1"))
+        await answers.runs.wait_idle()
+        assert not ended.is_set()  # it is in no conversation
+
+        await read_response(await answers.create("resp_2", conversation=CONVERSATION))
+        await ended.wait()
+
+        assert answers.store.rows[ResponseId("resp_2")].response.status.is_final
+        assert not answers.runs.next_end().is_set()

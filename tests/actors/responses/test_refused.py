@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from antiphon.actors.responses.script import Script, told
+from antiphon.actors.responses.retold import told
+from antiphon.actors.responses.script import Script
 from antiphon.errors import TurnInterrupted
 from antiphon.events import ChoiceEnded, Delta, FinishReason, Refused, TurnEnded, Usage
 from antiphon.ids import ItemId, NodeId, ResponseId

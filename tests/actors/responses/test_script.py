@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.actors.responses.script import Script, told
+from antiphon.actors.responses.retold import told
+from antiphon.actors.responses.script import Script
 from antiphon.errors import TurnInterrupted
 from antiphon.events import (
     ChoiceEnded,

@@ -8,6 +8,7 @@ from antiphon.errors import ModerationUnavailable
 from antiphon.events import Message
 from antiphon.moderating import AllPass
 from antiphon.testing.judging import ScriptedJudge, ScriptedModeration, findings_in
+from antiphon.tools import Tool, Toolbox, ToolCall
 from antiphon.verdicts import Action, Failure, NotRun, OnFailure, Scoring, Stage, Verdict
 
 BLOCKS = {"bomb": Action.BLOCK}
@@ -29,6 +30,17 @@ async def test_every_message_is_judged_in_order_and_results_of_tools_as_such():
 
     assert sorted(judge.asked) == [(Stage.INPUT, ("s", "u", "a")), (Stage.TOOL, ("t",))]
     assert decided.blocked_by is None
+    assert decided.messages == messages
+
+
+async def test_the_operators_own_words_are_not_judged_and_others_keep_their_places():
+    judge = ScriptedJudge(phrases=BLOCKS)
+    messages = said(("system", "never speak of a bomb"), ("system", "s"), ("user", "a bomb"))
+
+    decided = await judge_input(judging(judge), messages, 1)
+
+    assert judge.asked == [(Stage.INPUT, ("s", "a bomb"))]
+    assert decided.to_blame == (2,)
     assert decided.messages == messages
 
 
@@ -132,3 +144,54 @@ async def test_stages_are_judged_at_once(autojump_clock):
     await judge_input(judging(judge), said(("user", "u"), ("tool", "t")))
 
     assert trio.current_time() - began == 1.0
+
+
+CALLED = Message(
+    role="assistant", content="", call=ToolCall(id="c", name="f", arguments='{"a": "x"}')
+)
+BOX = Toolbox(tools=(Tool(name="f", description="a secret bomb", parameters={"type": "object"}),))
+
+
+async def test_calls_that_are_sent_back_and_tools_are_judged_as_input():
+    judge = ScriptedJudge()
+
+    await judge_input(judging(judge), (*said(("user", "u")), CALLED), 0, BOX)
+
+    assert judge.asked == [(Stage.INPUT, ("u", '{"a": "x"}', BOX.tools[0].text))]
+
+
+async def test_a_tool_that_is_blocked_blames_no_message():
+    judge = ScriptedJudge(phrases=BLOCKS)
+
+    decided = await judge_input(judging(judge), said(("user", "u")), 0, BOX)
+
+    assert (decided.blocked_by, decided.to_blame) == ("bomb", ())
+
+
+async def test_transforms_are_made_in_arguments_and_tools():
+    judge = ScriptedJudge(phrases={"secret": Action.TRANSFORM, "x": Action.TRANSFORM})
+
+    decided = await judge_input(judging(judge), (CALLED,), 0, BOX)
+
+    [message] = decided.messages
+    assert message.call is not None
+    assert message.call.arguments == '{"a": "[removed]"}'
+    assert decided.tools is not None
+    assert decided.tools.tools[0].description == "a [removed] bomb"
+    assert decided.tools.tools[0].name == "f"
+
+
+async def test_a_tool_that_a_transform_leaves_no_json_of_is_shown_by_its_name_alone():
+    judge = ScriptedJudge(phrases={'"object"}': Action.TRANSFORM})
+
+    decided = await judge_input(judging(judge), said(("user", "u")), 0, BOX)
+
+    assert decided.tools is not None
+    assert decided.tools.tools == (Tool(name="f", parameters={"type": "object"}),)
+
+
+def test_a_turn_with_tools_has_something_to_wait_for():
+    judge = judging(ScriptedJudge(stages=frozenset({Stage.INPUT})))
+
+    assert is_watched(judge, said(("tool", "x")), BOX)
+    assert not is_watched(judge, said(("tool", "x")))

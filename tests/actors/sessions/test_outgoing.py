@@ -14,13 +14,11 @@ later = count(1.0).__next__
 
 
 def an_outgoing(choices: int = 1, *, is_open: bool = True, scans: bool = False) -> Outgoing:
-    def guards() -> list[Guard]:
-        return [
-            Guard(PhraseWindow(BLOCKS), version="1", scans=scans, note=lambda finding, text: None)
-            for _ in range(choices)
-        ]
+    def guard() -> Guard:
+        window = PhraseWindow(BLOCKS)
+        return Guard(window, version="1", scans=scans, note=lambda finding, text: None)
 
-    return Outgoing(guards, lambda rule: f"no {rule}", choices=choices, is_open=is_open)
+    return Outgoing(guard, lambda rule: f"no {rule}", choices=choices, is_open=is_open)
 
 
 def text(choice: int, text: str) -> Delta:

@@ -15,6 +15,7 @@ from antiphon.events import (
     TurnFailed,
     Usage,
 )
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 
 STOPPED = ChoiceEnded(choice=0, finish_reason=FinishReason.STOP)
 ENDED = TurnEnded(usage=Usage(prompt_tokens=1, completion_tokens=2))
@@ -108,3 +109,32 @@ def test_cancel_after_the_end_is_told_to_nobody():
     out.cancel(CancelCause.DISCONNECT)
 
     assert causes == []
+
+
+async def test_calls_come_after_the_text_and_each_has_its_arguments_merged():
+    out, _ = outlet()
+    started = [CallStarted(choice=0, call=n, id=f"call_{n}", name="f") for n in range(2)]
+    other = CallStarted(choice=1, call=0, id="call_2", name="f")
+
+    out.put(started[0])
+    out.put(other)
+    for text in "xyz":
+        out.put(CallDelta(choice=0, call=0, text=text))
+        out.put(CallDelta(choice=1, call=0, text=text.upper()))
+    out.put(CallEnded(choice=0, call=0))
+    out.put(started[1])
+    out.put(CallDelta(choice=0, call=1, text="a"))
+    out.put(Delta(choice=1, text="late"))
+    out.put(STOPPED)
+
+    assert [await out.next_event() for _ in range(9)] == [
+        Delta(choice=1, text="late"),
+        started[0],
+        other,
+        CallDelta(choice=0, call=0, text="xyz"),
+        CallDelta(choice=1, call=0, text="XYZ"),
+        CallEnded(choice=0, call=0),
+        started[1],
+        CallDelta(choice=0, call=1, text="a"),
+        STOPPED,
+    ]

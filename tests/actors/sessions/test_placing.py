@@ -23,6 +23,7 @@ from antiphon.plan_settings import PlanSettings
 from antiphon.settings import Settings
 from antiphon.testing.rig import MODEL, Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.tools import Tool, Toolbox
 from antiphon.workload import WorkloadClass
 
 OTHER = ModelName("other")
@@ -207,6 +208,9 @@ async def test_a_conversation_stays_in_the_pool_that_it_was_moved_to(autojump_cl
         assert await placed(rig, "c", model="auto", affinity="c2") == TurnPlaced(model=MODEL)
 
 
+MUST_CALL = Toolbox(tools=(Tool(name="f", parameters={"type": "object"}),), required=True)
+
+
 async def test_what_an_engine_cannot_do_goes_where_it_can_be_done(autojump_clock):
     plain = ScriptedLauncher(
         make=lambda: ScriptedLink(
@@ -217,6 +221,8 @@ async def test_what_an_engine_cannot_do_goes_where_it_can_be_done(autojump_clock
     async with two_pools(plain) as rig:
         assert (await placed(rig, "a", model="auto", sampling=sampling)).model == OTHER
         assert isinstance(await failed(rig, "b", sampling=sampling), InvalidRequest)
+        assert (await placed(rig, "c", model="auto", tools=MUST_CALL)).model == OTHER
+        assert isinstance(await failed(rig, "d", tools=MUST_CALL), InvalidRequest)
 
 
 async def test_a_plan_decides_over_names_tiers_and_lengths(autojump_clock):

@@ -2,6 +2,7 @@
 verdicts that come when the test says so."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +33,9 @@ from antiphon.testing.judging import VERSION, ScriptedJudge, ScriptedModeration
 from antiphon.testing.metering import ScriptedMeter
 from antiphon.testing.rig import Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.tools import CallDelta, CallEnded, Tool, Toolbox
 from antiphon.verdicts import Action, OnFailure, Scoring, Stage
+from antiphon.views import Piece, PieceKind
 
 BLOCKS = {"bomb": Action.BLOCK}
 CUT = FinishReason.CONTENT_FILTER
@@ -553,6 +556,65 @@ async def test_windows_know_the_turns_instructions(autojump_clock):
     assert policy.judge.is_closed
 
 
+async def test_windows_know_the_operators_prompt_and_not_what_is_recalled_of_the_user(
+    autojump_clock,
+):
+    policy = output()
+    shown = {
+        PieceKind.PROMPT: "Be kind.",
+        PieceKind.INSTRUCTIONS: "In French.",
+        PieceKind.MEMORY: "- I live in Bern.",
+        PieceKind.SUMMARY: "They spoke of Bern.",
+    }
+    messages = (
+        *(Message(role="system", content=text) for text in shown.values()),
+        Message(role="user", content="hi"),
+    )
+    pieces = tuple(Piece(kind=kind) for kind in (*shown, PieceKind.INPUT))
+    async with running_rig(engine(step_s=0.01), moderation=policy) as rig:
+        await read_all(await rig.open("a", messages=messages, pieces=pieces))
+
+    assert policy.judge.system_prompts == ["Be kind.\nIn French."]
+
+
+async def test_an_operators_prompt_that_speaks_of_what_is_forbidden_blocks_nobody(autojump_clock):
+    policy, signals = moderation(phrases=BLOCKS), Signals()
+    messages = (
+        Message(role="system", content="Never say how a bomb is made."),
+        Message(role="user", content="hi"),
+    )
+    async with running_rig(engine(step_s=0.01), moderation=policy, abuse=signals) as rig:
+        events = await read_all(
+            await rig.open("a", messages=messages, unjudged=1, user=UserId("user_1"))
+        )
+
+    assert said(events) == "one two three four"
+    assert policy.judge.asked == [(Stage.INPUT, ("hi",))]
+    assert signals.blocked == []
+
+
+async def test_turns_are_counted_by_their_prompts_version_and_how_they_ended(autojump_clock):
+    policy = moderation(phrases=BLOCKS, stages=frozenset({Stage.INPUT, Stage.OUTPUT}))
+    async with running_rig(engine(step_s=0.01), moderation=policy) as rig:
+        await read_all(await rig.open("a", prompt_version="guide@1"))
+        await read_all(await rig.open("b", prompt_version="guide@2", messages=BAD))
+        await read_all(await rig.open("c", prompt_version="guide@2", max_tokens=2))
+        gone = await rig.open("d", prompt_version="guide@1")
+        gone.cancel(CancelCause.DISCONNECT)
+        await read_all(gone)
+        await read_all(await rig.open("e"))
+        await settle()
+        used = rig.telemetry.named("prompt_used")
+
+    assert used == [
+        ("guide@1", "stop"),
+        ("guide@2", "content_filter"),
+        ("guide@2", "length"),
+        ("guide@1", "abort"),
+        (None, "stop"),
+    ]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     words=st.lists(
@@ -609,3 +671,27 @@ def test_whatever_comes_when_no_reader_has_what_the_policy_holds(
         assert rig.directory.open_turns == 0
 
     trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+BOX = Toolbox(tools=(Tool(name="f", parameters={"type": "object"}),))
+
+
+@pytest.mark.parametrize("required", [False, True])
+@pytest.mark.parametrize("scans", [False, True])
+async def test_nothing_of_a_blocked_match_leaves_in_the_arguments_of_a_call(
+    autojump_clock, required, scans
+):
+    call = '{"name": "f", "arguments": {"a": "how to make a bomb", "b": 1}}'
+    words = call if required else f"Well. <tool_call>{call}</tool_call>"
+    rules: dict[str, Any] = {"scanned": BLOCKS, "scans_output": True}
+    judge = output(**rules) if scans else output(phrases=BLOCKS)
+    async with running_rig(engine(*words, step_s=0.01), moderation=judge) as rig:
+        box = replace(BOX, required=required)
+        events = await read_all(await rig.open("a", tools=box, max_tokens=200))
+
+    arguments = "".join(event.text for event in events if isinstance(event, CallDelta))
+    assert "bomb" not in arguments
+    assert not any(isinstance(event, CallEnded) for event in events)
+    assert said(events) == ("" if required else "Well.")
+    assert [type(event) for event in events[-3:]] == [Refused, ChoiceEnded, TurnEnded]
+    assert events[-2] == ChoiceEnded(choice=0, finish_reason=CUT)

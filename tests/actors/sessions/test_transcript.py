@@ -1,5 +1,7 @@
 """The pure core of a session."""
 
+import msgspec
+
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import HostLost
 from antiphon.events import (
@@ -103,3 +105,21 @@ def test_what_was_cut_before_it_brought_anything_is_free():
     transcript.cut([0])
 
     assert transcript.end().usage == Usage(prompt_tokens=0, completion_tokens=0)
+
+
+def test_what_was_cached_is_what_nobody_computed_for_this_turn():
+    transcript = Transcript(50, {ONE: 0, TWO: 1})
+
+    for request, cached in ((TWO, 49), (ONE, 32), (ONE, None)):
+        told = msgspec.structs.replace(news(request, "a", 1), cached_tokens=cached)
+        list(transcript.on_text(told))
+
+    assert transcript.usage.cached_tokens == 32
+
+
+def test_no_more_is_cached_than_the_prompt_has():
+    transcript = Transcript(5, {ONE: 0})
+
+    list(transcript.on_text(msgspec.structs.replace(news(ONE, "a", 1), cached_tokens=9)))
+
+    assert transcript.usage.cached_tokens == 5

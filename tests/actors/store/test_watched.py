@@ -17,6 +17,9 @@ WRITES = {
     *("add_file", "delete_file", "expire"),
     *("set_plan", "suspend_user", "suspend_key", "suspend_until", "lift_suspension"),
     "add_policy_events",
+    *("take_work", "renew_work", "finish_work", "give_title", "add_summary"),
+    *("add_memories", "update_memory", "delete_memory", "delete_memories"),
+    *("add_prompt", "activate_prompt"),
     *("reserve", "settle", "release", "uncount", "renew_reservations", "lapse_reservations"),
 }
 

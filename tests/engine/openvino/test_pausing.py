@@ -201,3 +201,9 @@ def test_what_a_step_computed_of_a_prompt_is_told_and_a_cached_prompt_costs_litt
     assert resumed.pauses == 1
     assert len(resumed.prefilled) == 2
     assert resumed.prefilled[1] <= BLOCK_TOKENS
+    # Told once, with the first text, and not of what the answer itself had computed.
+    assert [piece.cached_tokens for piece in cold.pieces] == [0, None, None, None]
+    assert warm.pieces[0].cached_tokens == tokens - warm.prefilled[0]
+    cached = [piece.cached_tokens for piece in resumed.pieces]
+    assert cached[0] == len(host.prompt(f"{question}again")) - resumed.prefilled[0]
+    assert set(cached[1:]) == {None}

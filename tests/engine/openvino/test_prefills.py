@@ -42,11 +42,13 @@ def test_without_prompts_nothing_is_computed_and_a_full_step_has_no_room_for_any
 def test_what_is_cached_is_not_computed_again_but_for_the_last_token():
     prefills = Prefills(1000, 100)
     for request in (ONE, TWO, THREE):
-        prefills.enter(request, BLOCK * 2 + [7] * (3 if request is THREE else 0))
+        prompt = BLOCK * 2 + [7] * (3 if request is THREE else 0)
+        cached = prefills.enter(request, prompt)
         cost = prefills.step(0)
         prefills.gave_token(request)
 
         assert cost == {ONE: 2 * BLOCK_TOKENS, TWO: 1, THREE: 3}[request]
+        assert cached == len(prompt) - cost
 
 
 def test_an_answer_is_cached_with_its_prompt_and_a_half_computed_prompt_by_half():

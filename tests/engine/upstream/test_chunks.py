@@ -93,6 +93,15 @@ def test_usage_is_found_wherever_it_stands(value):
     assert (chunk.prompt_tokens, chunk.completion_tokens) == (9, 3)
 
 
+def test_what_a_cache_had_of_a_prompt_is_read_where_it_is_said():
+    usage = USAGE | {"prompt_tokens_details": {"cached_tokens": 8}}
+
+    assert read({"choices": [], "usage": usage}).cached_tokens == 8
+    assert read({"choices": [], "usage": USAGE | {"prompt_tokens_details": None}}) == read(
+        {"choices": [], "usage": USAGE}
+    )
+
+
 @pytest.mark.parametrize("usage", [None, {}, [], {"prompt_tokens": "9"}, {"prompt_tokens": -1}])
 def test_usage_that_is_none_counts_nothing(usage):
     assert read({"choices": [], "usage": usage}) == Chunk()

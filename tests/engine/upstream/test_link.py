@@ -242,13 +242,13 @@ async def test_an_end_is_enough_without_usage_and_without_done(
     running, autojump_clock, usage, done
 ):
     script = [data_line(a_chunk("hi")), data_line(a_chunk(end="stop"))]
-    script += [data_line(usage_chunk(5, 2))] if usage else []
+    script += [data_line(usage_chunk(5, 2, cached=4))] if usage else []
     script += [data_line("[DONE]")] if done else []
     async with linked(running, cluster(ScriptedReplica(script=script))) as link:
         *_, last, _ = await answer(link)
 
     assert (last.end, last.tokens) == (EndReason.STOP, 2 if usage else 1)
-    assert last.prompt_tokens == (5 if usage else None)
+    assert (last.prompt_tokens, last.cached_tokens) == ((5, 4) if usage else (None, None))
 
 
 async def test_a_stream_that_stays_open_after_its_end_is_not_waited_for_long(

@@ -4,6 +4,7 @@ import httpx2
 import pytest
 
 from antiphon.http.app import make_api_app
+from antiphon.http.openai.prompting import Prompting
 from antiphon.ids import TenantId, UserId
 from antiphon.records import Principal, Scope, User
 from antiphon.settings import GenerationSettings, HttpSettings
@@ -52,8 +53,13 @@ def http_settings() -> HttpSettings:
 
 
 @pytest.fixture
+def prompting() -> Prompting | None:
+    return None
+
+
+@pytest.fixture
 async def server(
-    chat, responses, shelf, accounts, telemetry, moderation, http_settings
+    chat, responses, shelf, accounts, telemetry, moderation, prompting, http_settings
 ) -> AsyncIterator[Served]:
     app = make_api_app(
         chat,
@@ -64,6 +70,7 @@ async def server(
         responses=responses,
         store=shelf,
         moderation=moderation,
+        prompting=prompting,
     )
     async with serving(app, http_settings) as served:
         yield served

@@ -25,6 +25,7 @@ def new_conversation(body: CreateConversation, user: UserId, now_ms: int) -> Con
         updated_ms=now_ms,
         title=checked_title(body.title) or _title_in(metadata),
         metadata=metadata,
+        memory=body.memory,
     )
 
 
@@ -42,6 +43,8 @@ def updated(old: Conversation, body: UpdateConversation, now_ms: int) -> Convers
     if body.archived is not UNSET and body.archived is not None:
         archived_ms = (old.archived_ms or now_ms) if body.archived else None
         new = replace(new, archived_ms=archived_ms)
+    if body.memory is not UNSET:
+        new = replace(new, memory=body.memory)
     return new
 
 
@@ -54,6 +57,7 @@ def branch_of(old: Conversation, title: str | None, user: UserId, now_ms: int) -
         updated_ms=now_ms,
         title=checked_title(title) or old.title,
         metadata=old.metadata,
+        memory=old.memory,
     )
 
 

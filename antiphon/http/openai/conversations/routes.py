@@ -109,7 +109,7 @@ class ConversationRoutes:
                 rule=_ONE,
                 name="update_conversation",
                 handler=self.update,
-                summary="Change title, metadata, or whether it is in the archive",
+                summary="Change title, metadata, memory, or whether it is in the archive",
                 body=UpdateConversation,
                 answer=ConversationObject,
                 errors=(507,),

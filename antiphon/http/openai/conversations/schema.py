@@ -144,14 +144,17 @@ class CreateConversation(Strict, frozen=True):
     metadata: Metadata | None = None
     items: NewItems | None = None
     title: Title | None = None
+    memory: bool | None = None
 
 
 class UpdateConversation(Strict, frozen=True):
-    """Absent leaves as it is; a null title or null metadata removes it."""
+    """Absent leaves as it is; a null title or null metadata removes it, and null memory is as the
+    server's settings say."""
 
     metadata: Metadata | UnsetType | None = UNSET
     title: Title | UnsetType | None = UNSET
     archived: bool | UnsetType | None = UNSET
+    memory: bool | UnsetType | None = UNSET
 
 
 class CreateItems(Strict, frozen=True):

@@ -9,7 +9,8 @@ from antiphon.records import Conversation, Receipt
 
 
 class ConversationObject(msgspec.Struct, kw_only=True):
-    """`title`, `updated_at` and `archived` are ours; SDKs keep keys that they don't know."""
+    """`title`, `updated_at`, `archived` and `memory` are ours; SDKs keep keys that they don't
+    know."""
 
     id: str
     object: Literal["conversation"] = "conversation"
@@ -18,6 +19,9 @@ class ConversationObject(msgspec.Struct, kw_only=True):
     title: str | None
     updated_at: int
     archived: bool
+    memory: bool | None
+    """Whether it is shown what its user's memory has, and adds to it; null is as the server's
+    settings say."""
 
 
 class ReceiptObject(msgspec.Struct, kw_only=True):
@@ -54,6 +58,7 @@ def conversation_object(conversation: Conversation) -> ConversationObject:
         title=conversation.title,
         updated_at=conversation.updated_ms // 1000,
         archived=conversation.archived_ms is not None,
+        memory=conversation.memory,
     )
 
 

@@ -20,10 +20,16 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.responses.wire import Echo, ReasoningBody
 from antiphon.http.openai.schema import JsonObjectFormat
-from antiphon.http.openai.turns import caller_of, silent_fields
+from antiphon.http.openai.turns import (
+    caller_of,
+    refuse_beside_tools,
+    refuse_calls_beyond,
+    silent_fields,
+)
 from antiphon.ids import ModelName, RequestId, new_response_id
 from antiphon.ports import NewAnswer, SamplingDefaults
 from antiphon.records import Item, JsonObject, Principal, Response, ResponseKind, ResponseStatus
+from antiphon.views import Truncation
 
 
 def make_answer(
@@ -37,13 +43,19 @@ def make_answer(
     capabilities: Capabilities | None,
     now_ms: int,
     principal: Principal,
+    truncation: Truncation = "auto",
 ) -> NewAnswer:
     """Raises InvalidRequest for what the engine can't do; with `capabilities` None nobody knows
-    yet, and the turn itself will be refused if need be."""
+    yet, and the turn itself will be refused if need be. `truncation` is for turns of a conversation
+    whose request says nothing of it."""
     body = parsed.body
+    in_force = truncation_of(body, truncation)
+    toolbox = parsed.given.toolbox
     if capabilities is not None:
         _refuse_beyond(capabilities, body)
+        refuse_calls_beyond(capabilities, toolbox)
     sampling = _sampling(body, defaults)
+    refuse_beside_tools(toolbox, sampling, "text.format")
     response = Response(
         id=new_response_id("resp_"),
         user=principal.user,
@@ -51,7 +63,7 @@ def make_answer(
         model=model,
         status=ResponseStatus.QUEUED if body.background else ResponseStatus.IN_PROGRESS,
         created_ms=now_ms,
-        request=_echo(body, defaults),
+        request=_echo(body, defaults, in_force),
         metadata=body.metadata or {},
         conversation=parsed.input.conversation,
         previous=parsed.input.previous,
@@ -64,11 +76,14 @@ def make_answer(
         messages=instructions_of(body),
         sampling=sampling,
         max_tokens=body.max_output_tokens,
+        truncation=in_force,
+        compact=compact_of(body),
         affinity=parsed.input.conversation or body.prompt_cache_key or "",
         response=response.id,
         stored=body.is_stored,
         tier=body.service_tier,
         background=bool(body.background),
+        tools=toolbox,
         continues_tool=bool(input) and input[-1].type == "function_call_output",
         silent=silent_fields(
             temperature=body.temperature, top_p=body.top_p, top_k=None, repetition_penalty=None
@@ -84,6 +99,19 @@ def make_answer(
         retry_fingerprint=sending.retry_fingerprint,
         is_retry=sending.is_retry,
     )
+
+
+def truncation_of(body: InputFields, default: Truncation) -> Truncation:
+    """What is in force: a request that brings all its messages is taken at its word."""
+    has_history = body.conversation_id is not None or body.previous_response_id is not None
+    return body.truncation or (default if has_history else "disabled")
+
+
+def compact_of(body: CreateResponse) -> int | None:
+    """The lowest of what was asked for."""
+    entries = body.context_management or ()
+    given = [each.compact_threshold for each in entries if each.compact_threshold is not None]
+    return min(given, default=None)
 
 
 def instructions_of(body: InputFields) -> tuple[Message, ...]:
@@ -128,7 +156,7 @@ def _json_schema(text: TextOptions | None) -> str | None:
             return None
 
 
-def _echo(body: CreateResponse, defaults: SamplingDefaults) -> JsonObject:
+def _echo(body: CreateResponse, defaults: SamplingDefaults, truncation: Truncation) -> JsonObject:
     """What the response shows of its request, as plain JSON."""
     reasoning = body.reasoning or ReasoningOptions()
     echo = Echo(
@@ -140,7 +168,9 @@ def _echo(body: CreateResponse, defaults: SamplingDefaults) -> JsonObject:
         max_output_tokens=body.max_output_tokens,
         max_tool_calls=body.max_tool_calls,
         text={"format": _format(body.text), "verbosity": "medium"},
+        truncation=truncation,
         tool_choice=body.tool_choice or "auto",
+        tools=[_tool(tool) for tool in body.tools or ()],
         parallel_tool_calls=body.parallel_tool_calls is not False,
         reasoning=ReasoningBody(effort=reasoning.effort, summary=reasoning.summary),
         store=body.is_stored,
@@ -150,6 +180,18 @@ def _echo(body: CreateResponse, defaults: SamplingDefaults) -> JsonObject:
     )
     plain: JsonObject = msgspec.to_builtins(echo)
     return plain
+
+
+def _tool(given: dict[str, Any]) -> dict[str, Any]:
+    """As OpenAI shows it. That calls fit their schemas is seen to in any case."""
+    strict = given.get("strict")
+    return {
+        "type": "function",
+        "name": given["name"],
+        "description": given.get("description"),
+        "parameters": given.get("parameters"),
+        "strict": True if strict is None else strict,
+    }
 
 
 def _format(text: TextOptions | None) -> dict[str, Any]:

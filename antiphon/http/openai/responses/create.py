@@ -11,38 +11,48 @@ from quart import request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
-from antiphon.errors import ModelNotFound, RequestError
-from antiphon.events import CancelCause
+from antiphon.actors.context.material import material
+from antiphon.context_settings import ContextSettings
+from antiphon.errors import ModelNotFound, RecordNotFound, RequestError
+from antiphon.events import CancelCause, Sampling, Turn
 from antiphon.fault_plan import Site
 from antiphon.http.exchange import current_exchange
 from antiphon.http.languages import languages_of
 from antiphon.http.openai.body import json_response, read_json_body, wall_ms
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.placed import placed_headers
-from antiphon.http.openai.responses.answers import instructions_of, make_answer
+from antiphon.http.openai.prompting import Prompted, Prompting
+from antiphon.http.openai.responses.answers import (
+    instructions_of,
+    make_answer,
+    truncation_of,
+)
+from antiphon.http.openai.responses.arm_key import arm_key
 from antiphon.http.openai.responses.errors import told_about
 from antiphon.http.openai.responses.items import references_in, with_found
 from antiphon.http.openai.responses.parse import (
+    ParsedCount,
+    ParsedCreate,
     ParsedInput,
-    check_format,
-    has_schema,
+    check_schemas,
+    has_schemas,
     parse_count,
     parse_create,
 )
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.http.openai.responses.retries import read_sending
-from antiphon.http.openai.responses.schema import InputFields
+from antiphon.http.openai.responses.schema import CreateResponse, InputFields
 from antiphon.http.openai.responses.streams import Reading
 from antiphon.http.openai.responses.wire import InputTokensBody, response_body
 from antiphon.http.openai.turns import client_facts
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, UserId
-from antiphon.messages import messages_of
 from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses, Telemetry
-from antiphon.records import Item
+from antiphon.records import Accepted, Item
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
+from antiphon.views import Truncation
 
 T = TypeVar("T")
 
@@ -62,6 +72,9 @@ class CreateRoutes:
     telemetry: Telemetry
     moderation: Moderation | None = None
     """Scores what clients want scored; without it nothing can be."""
+    prompting: Prompting | None = None
+    """Knows the operator's system prompts; without it there are none."""
+    context: Callable[[], ContextSettings] = ContextSettings
     now_ms: Callable[[], int] = wall_ms
 
     async def create(self) -> TrioResponse:
@@ -77,17 +90,20 @@ class CreateRoutes:
         model = self._known(body.model)
         defaults = self.chat.sampling_defaults(model)
         scoring = scoring_of(body.moderation, self.moderation)
-        await _check_format(body)
+        await _check_schemas(parsed)
+        items = await self._items(user, parsed.input, now_ms)
+        prompted = await self._prompted(model, body, parsed.input, items)
         new = make_answer(
             parsed,
             sending,
-            input=await self._items(user, parsed.input, now_ms),
+            input=items,
             model=model,
             request_id=exchange.request_id,
             defaults=defaults,
             capabilities=self.chat.capabilities(model),
             now_ms=now_ms,
             principal=principal,
+            truncation=self.context().truncation,
         )
         turn = replace(
             new.turn,
@@ -96,6 +112,7 @@ class CreateRoutes:
             address=exchange.address or None,
         )
         new = replace(new, turn=turn)
+        new = new if prompted is None else prompted.answering(new)
         try:
             watcher = await self.responses.create(new)
         except RequestError as error:
@@ -121,16 +138,47 @@ class CreateRoutes:
         raw = await read_json_body(self.http().max_body_bytes)
         now_ms = self.now_ms()
         parsed = await _parsed(raw, partial(parse_count, raw, now_ms))
-        await _check_format(parsed.body)
+        await _check_schemas(parsed)
         model = self._known(parsed.body.model)
-        before = await self._context(user, parsed.input)
+        truncation = truncation_of(parsed.body, self.context().truncation)
+        came = await self._came(user, parsed.input, truncation)
         items = await self._items(user, parsed.input, now_ms)
-        messages = (*instructions_of(parsed.body), *messages_of((*before, *items)))
+        prompted = await self._prompted(model, parsed.body, parsed.input, items)
+        made = material(
+            prompt=None if prompted is None else prompted.message,
+            instructions=instructions_of(parsed.body),
+            came=came,
+            input=items,
+            may_split=parsed.input.conversation is None and parsed.input.previous is None,
+        )
+        turn = Turn(
+            request=current_exchange().request_id,
+            model=model,
+            messages=made.messages,
+            pieces=made.pieces,
+            truncation=truncation,
+            tools=parsed.given.toolbox,
+            sampling=Sampling(),
+        )
         try:
-            tokens = await self.chat.count_tokens(model, messages)
+            tokens = await self.chat.count_tokens(turn)
         except RequestError as error:
             raise told_about(error) from error
         return json_response(InputTokensBody(input_tokens=tokens))
+
+    async def _prompted(
+        self, model: ModelName, body: InputFields, given: ParsedInput, items: tuple[Item, ...]
+    ) -> Prompted | None:
+        """Raises RecordNotFound, InvalidRequest, PromptUnavailable, StoreError."""
+        asked = body.prompt if isinstance(body, CreateResponse) else None
+        cache_key = body.prompt_cache_key if isinstance(body, CreateResponse) else None
+        if self.prompting is None:
+            if asked is not None:
+                raise RecordNotFound("prompt", asked.id, "prompt.id")
+            return None
+        user = current_principal().user
+        find_key = partial(arm_key, self.store, user, given, items, cache_key)
+        return await self.prompting.choose(model, asked, find_key)
 
     def _known(self, name: str | None) -> ModelName:
         """With none named, the first one. Raises ModelNotFound."""
@@ -148,12 +196,17 @@ class CreateRoutes:
             found = await self.store.run(lambda store: store.find_items(user, ids))
         return with_found(given.items, found, now_ms)
 
-    async def _context(self, user: UserId, given: ParsedInput) -> tuple[Item, ...]:
+    async def _came(self, user: UserId, given: ParsedInput, truncation: Truncation) -> Accepted:
+        """What a turn there would see."""
         if given.conversation is None and given.previous is None:
-            return ()
+            return Accepted(context=())
         return await self.store.run(
             lambda store: store.context(
-                user, conversation=given.conversation, previous=given.previous
+                user,
+                conversation=given.conversation,
+                previous=given.previous,
+                whole=truncation == "disabled",
+                memory_default=self.context().memory,
             )
         )
 
@@ -164,6 +217,6 @@ async def _parsed(body: bytes, parse: Callable[[], T]) -> T:
     return await trio.to_thread.run_sync(parse)
 
 
-async def _check_format(body: InputFields) -> None:
-    if has_schema(body):
-        await trio.to_thread.run_sync(check_format, body)
+async def _check_schemas(parsed: ParsedCreate | ParsedCount) -> None:
+    if has_schemas(parsed):
+        await trio.to_thread.run_sync(check_schemas, parsed)

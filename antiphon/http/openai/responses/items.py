@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from antiphon.errors import InvalidRequest, RecordNotFound
-from antiphon.http.openai.bounds import empty_array
+from antiphon.events import Message
+from antiphon.http.openai.bounds import check_length, empty_array
+from antiphon.http.openai.conversations.schema import FunctionCallItem, FunctionOutputItem
 from antiphon.http.openai.decode import convert_value
 from antiphon.http.openai.refusals import unsupported_value
 from antiphon.http.openai.responses.schema import (
@@ -25,6 +27,7 @@ from antiphon.http.openai.responses.schema import (
     RefusalPart,
     TextPart,
 )
+from antiphon.http.openai.tools import MAX_CALL_ID, check_name
 from antiphon.ids import ItemId, new_item_id
 from antiphon.records import Item, JsonObject
 
@@ -36,11 +39,9 @@ _ALLOWED = {
 }
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _REFERENCE = "item_reference"
-_KNOWN = "'message' and 'item_reference'"
+_KNOWN = "'message', 'function_call', 'function_call_output', and 'item_reference'"
 _UNSUPPORTED = {
     "reasoning",
-    "function_call",
-    "function_call_output",
     "custom_tool_call",
     "custom_tool_call_output",
     "file_search_call",
@@ -81,10 +82,16 @@ class ItemReference:
 GivenItem = Item | ItemReference
 
 
-def text_item(role: str, text: str, now_ms: int, *, name: str | None = None) -> Item:
+def text_item(role: str, text: str, now_ms: int) -> Item:
     """A message of one text."""
-    extras = {} if name is None else {"name": name}
-    return _item(role, [_text_part(role, text)], now_ms, extras=extras)
+    return _item(role, [_text_part(role, text)], now_ms)
+
+
+def chat_item(message: Message, now_ms: int) -> Item:
+    """A message of a chat, as a chat is kept."""
+    extras = {"name": message.name, "tool_call_id": message.call_id}
+    given = {name: value for name, value in extras.items() if value is not None}
+    return _item(message.role, [_text_part(message.role, message.content)], now_ms, extras=given)
 
 
 def parse_items(values: list[dict[str, Any]], path: str, now_ms: int) -> tuple[GivenItem, ...]:
@@ -101,6 +108,10 @@ def parse_item(value: dict[str, Any], path: str, now_ms: int) -> GivenItem:
         return _reference(convert_value(value, ReferenceItem, path, {}), path)
     if isinstance(kind, str) and kind in _UNSUPPORTED:
         raise unsupported_value(f"{path}.type", kind, _KNOWN)
+    if kind == "function_call":
+        return _call(convert_value(value, FunctionCallItem, path, _ALLOWED), path, now_ms)
+    if kind == "function_call_output":
+        return _result(convert_value(value, FunctionOutputItem, path, _ALLOWED), path, now_ms)
     if isinstance(kind, str) and kind != "message":
         raise InvalidRequest(
             f"Invalid value for '{path}.type': {kind[:100]!r}. Supported values are: {_KNOWN}.",
@@ -128,6 +139,35 @@ def with_found(items: Iterable[GivenItem], found: Iterable[Item], now_ms: int) -
             item = replace(named, id=_fresh_id(named.id), created_ms=now_ms)
         whole.append(item)
     return tuple(whole)
+
+
+def _call(call: FunctionCallItem, path: str, now_ms: int) -> Item:
+    check_name(call.name, f"{path}.name")
+    check_length(f"{path}.call_id", call.call_id, MAX_CALL_ID)
+    body = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
+    return Item(
+        id=new_item_id("fc_"),
+        type="function_call",
+        body={"type": "function_call", **body},
+        created_ms=now_ms,
+        status=call.status or "completed",
+    )
+
+
+def _result(result: FunctionOutputItem, path: str, now_ms: int) -> Item:
+    check_length(f"{path}.call_id", result.call_id, MAX_CALL_ID)
+    output: str | list[JsonObject]
+    if isinstance(result.output, str):
+        output = result.output
+    else:
+        output = [{"type": part.type, "text": part.text} for part in result.output]
+    return Item(
+        id=new_item_id("fco_"),
+        type="function_call_output",
+        body={"type": "function_call_output", "call_id": result.call_id, "output": output},
+        created_ms=now_ms,
+        status=result.status or "completed",
+    )
 
 
 def _reference(reference: ReferenceItem, path: str) -> ItemReference:

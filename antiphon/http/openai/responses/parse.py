@@ -28,7 +28,8 @@ from antiphon.http.openai.responses.schema import (
     InputFields,
     NamedSchemaFormat,
 )
-from antiphon.http.openai.turns import check_named_schema
+from antiphon.http.openai.schemas import check_named_schema
+from antiphon.http.openai.tools import GivenTools, check_tools, parse_tools
 from antiphon.ids import ConversationId, ResponseId
 
 B = TypeVar("B", bound=InputFields)
@@ -67,6 +68,7 @@ class ParsedCreate:
 
     body: CreateResponse
     input: ParsedInput
+    given: GivenTools
     digest: str
     """The same for the same request, however its JSON is spaced and ordered."""
 
@@ -77,6 +79,7 @@ class ParsedCount:
 
     body: CountInputTokens
     input: ParsedInput
+    given: GivenTools
 
 
 def parse_create(body: bytes, now_ms: int) -> ParsedCreate:
@@ -86,7 +89,12 @@ def parse_create(body: bytes, now_ms: int) -> ParsedCreate:
     refuse_unsupported(request)
     _check_bounds(request)
     _check_state(request)
-    return ParsedCreate(body=request, input=_parse_input(request, now_ms), digest=digest_of(body))
+    return ParsedCreate(
+        body=request,
+        input=_parse_input(request, now_ms),
+        given=_given_tools(request),
+        digest=digest_of(body),
+    )
 
 
 def parse_count(body: bytes, now_ms: int) -> ParsedCount:
@@ -94,7 +102,7 @@ def parse_count(body: bytes, now_ms: int) -> ParsedCount:
     request = decode_body(body or b"{}", _COUNT, _ALLOWED)
     refuse_unsupported_input(request)
     given = _parse_input(request, now_ms, may_be_empty=True)
-    return ParsedCount(body=request, input=given)
+    return ParsedCount(body=request, input=given, given=_given_tools(request))
 
 
 def parse_feedback(body: bytes) -> GiveFeedback:
@@ -124,17 +132,25 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def check_format(body: InputFields) -> None:
-    """Raises InvalidRequest unless the JSON schema is one; leave the event loop for it when there
-    is one."""
+def check_schemas(parsed: ParsedCreate | ParsedCount) -> None:
+    """Raises InvalidRequest unless the JSON schemas are some; leave the event loop for it when
+    there are any."""
+    check_tools(parsed.given)
+    body = parsed.body
     if body.text is not None and isinstance(body.text.format, NamedSchemaFormat):
         named = body.text.format
         check_named_schema(named.name, named.schema, place="text.format", what="text.format")
 
 
-def has_schema(body: InputFields) -> bool:
-    """Whether `check_format` has work to do."""
-    return body.text is not None and isinstance(body.text.format, NamedSchemaFormat)
+def has_schemas(parsed: ParsedCreate | ParsedCount) -> bool:
+    """Whether `check_schemas` has work to do."""
+    text = parsed.body.text
+    has_format = text is not None and isinstance(text.format, NamedSchemaFormat)
+    return has_format or bool(parsed.given.tools)
+
+
+def _given_tools(body: InputFields) -> GivenTools:
+    return parse_tools(body.tools, body.tool_choice, body.parallel_tool_calls)
 
 
 def _check_bounds(body: CreateResponse) -> None:
@@ -145,6 +161,13 @@ def _check_bounds(body: CreateResponse) -> None:
     )
     check_integer("max_tool_calls", body.max_tool_calls, 0, _MAX_TOKENS_BOUND)
     check_integer("top_logprobs", body.top_logprobs, 0, 20)
+    for index, entry in enumerate(body.context_management or ()):
+        check_integer(
+            f"context_management[{index}].compact_threshold",
+            entry.compact_threshold,
+            1,
+            _MAX_TOKENS_BOUND,
+        )
     check_decimal("temperature", body.temperature, 0, 2)
     check_decimal("top_p", body.top_p, 0, 1)
     check_decimal("presence_penalty", body.presence_penalty, -2, 2)

@@ -15,9 +15,7 @@ from antiphon.http.openai.responses.schema import (
 _PARAMETERS = (
     "access_programs",
     "background_options",
-    "context_management",
     "image",
-    "prompt",
 )
 """Refused whole."""
 
@@ -37,6 +35,10 @@ def refuse_unsupported(body: CreateResponse) -> None:
         if getattr(body, name):
             raise _unsupported_parameter(name)
     refuse_unsupported_input(body)
+    for index, entry in enumerate(body.context_management or ()):
+        if entry.type != "compaction":
+            place = f"context_management[{index}].type"
+            raise unsupported_value(place, entry.type, "'compaction'")
     if body.stream_options is not None and not body.stream:
         raise InvalidRequest(
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
@@ -48,12 +50,8 @@ def refuse_unsupported(body: CreateResponse) -> None:
 
 def refuse_unsupported_input(body: InputFields) -> None:
     """The same, for the fields that bear on the input."""
-    if body.tools:
-        raise _unsupported_parameter("tools")
     if isinstance(body, CountInputTokens) and body.personality is not None:
         raise _unsupported_parameter("personality")
-    _refuse_unless("tool_choice", body.tool_choice, {"none", "auto"}, "'none' and 'auto'")
-    _refuse_unless("truncation", body.truncation, {"disabled"}, "'disabled'")
     if body.text is not None:
         _refuse_unless("text.verbosity", body.text.verbosity, {"medium"}, "'medium'")
     if body.reasoning is not None:

@@ -13,11 +13,14 @@ from typing import Any, assert_never
 import msgspec
 
 from antiphon.errors import AntiphonError
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.http.errors import describe_error
 from antiphon.http.openai.responses.wire import response_body
 from antiphon.ids import ItemId
 from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
+    CallOpened,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -44,6 +47,9 @@ _ENDS = {
     ResponseStatus.FAILED: "response.failed",
 }
 
+_LATER = frozenset({"judged", "context"})
+"""Fields that a response doesn't have when its story begins."""
+
 
 @dataclass(slots=True)
 class _Message:
@@ -69,6 +75,25 @@ class _Message:
         return [_part("".join(self.pieces), self.logprobs), *refused]
 
 
+@dataclass(slots=True)
+class _Call:
+    id: ItemId
+    call: str
+    name: str
+    pieces: list[str] = field(default_factory=list)
+    is_whole: bool = False
+
+    def item(self, status: str) -> JsonObject:
+        return {
+            "id": self.id,
+            "type": "function_call",
+            "status": status,
+            "call_id": self.call,
+            "name": self.name,
+            "arguments": "".join(self.pieces),
+        }
+
+
 class EventRenderer:
     """One reader's stream. Events up to number `after` are taken in and not shown."""
 
@@ -77,6 +102,7 @@ class EventRenderer:
         self._after = after
         self._number = 0
         self._messages: dict[int, _Message] = {}
+        self._calls: dict[int, _Call] = {}
 
     def render(self, events: Sequence[ResponseEvent], response: Response) -> bytes:
         """The bytes for the next events; `response` is as it stands after them."""
@@ -120,6 +146,12 @@ class EventRenderer:
             case RefusalAdded(index=index, text=text):
                 message = self._messages[index]
                 message.refusal = (message.refusal or "") + text
+            case CallOpened(index=index, item=item, call=call, name=name):
+                self._calls[index] = _Call(item, call, name)
+            case ArgumentsAdded(index=index, text=text):
+                self._calls[index].pieces.append(text)
+            case ArgumentsClosed(index=index):
+                self._calls[index].is_whole = True
             case _:
                 pass
 
@@ -170,8 +202,29 @@ class EventRenderer:
             case PartClosed(index=index):
                 part = {"part": self._messages[index].parts()[-1]}
                 return "response.content_part.done", self._place(index) | part
+            case CallOpened(index=index):
+                called = self._calls[index].item("in_progress") | {"arguments": ""}
+                return "response.output_item.added", {"output_index": index, "item": called}
+            case ArgumentsAdded(index=index, text=delta):
+                return "response.function_call_arguments.delta", {
+                    "item_id": self._calls[index].id,
+                    "output_index": index,
+                    "delta": delta,
+                }
+            case ArgumentsClosed(index=index):
+                call = self._calls[index].item("completed")
+                return "response.function_call_arguments.done", {
+                    "item_id": call["id"],
+                    "output_index": index,
+                    "name": call["name"],
+                    "arguments": call["arguments"],
+                }
+            case ItemClosed(index=index) if index in self._calls:
+                is_whole = self._calls[index].is_whole
+                called = self._calls[index].item("completed" if is_whole else "incomplete")
+                return "response.output_item.done", {"output_index": index, "item": called}
             case ItemClosed(index=index, finish=finish):
-                is_complete = finish is FinishReason.STOP
+                is_complete = finish is not None and finish.is_whole
                 content = self._messages[index].parts()
                 item = self._item(index, "completed" if is_complete else "incomplete", content)
                 return "response.output_item.done", {"output_index": index, "item": item}
@@ -191,7 +244,7 @@ class EventRenderer:
             incomplete_reason=None,
             usage=None,
             output=(),
-            request={name: each for name, each in response.request.items() if name != "judged"},
+            request={name: each for name, each in response.request.items() if name not in _LATER},
         )
         return {"response": response_body(before, with_logprobs=False)}
 

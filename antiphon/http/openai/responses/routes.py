@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from quart import Quart
 from werkzeug.routing import BaseConverter
 
+from antiphon.context_settings import ContextSettings
+from antiphon.http.openai.conversations.schema import FunctionCallItem, FunctionOutputItem
 from antiphon.http.openai.lists import INCLUDE_QUERY, page_queries
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, Query, mount
+from antiphon.http.openai.prompting import Prompting
 from antiphon.http.openai.responses.create import CreateRoutes
 from antiphon.http.openai.responses.schema import (
     CountInputTokens,
     CreateResponse,
+    FunctionTool,
     GiveFeedback,
     InputMessage,
     ReferenceItem,
@@ -31,6 +35,7 @@ from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
 
 _ROOT = "/v1/responses"
+_KINDS = (InputMessage, ReferenceItem, FunctionCallItem, FunctionOutputItem, FunctionTool)
 _KIND = "response"
 _ONE = f"{_ROOT}/<{_KIND}:response_id>"
 _STREAM = {"text/event-stream": ANY_TEXT}
@@ -53,6 +58,8 @@ class ResponseRoutes:
     http: Callable[[], HttpSettings]
     telemetry: Telemetry
     moderation: Moderation | None = None
+    prompting: Prompting | None = None
+    context: Callable[[], ContextSettings] = ContextSettings
 
     def register(self, app: Quart) -> None:
         app.url_map.converters.setdefault(_KIND, _ResponseId)
@@ -63,6 +70,8 @@ class ResponseRoutes:
             http=self.http,
             telemetry=self.telemetry,
             moderation=self.moderation,
+            prompting=self.prompting,
+            context=self.context,
         )
         stored = StoredRoutes(
             responses=self.responses, store=self.store, http=self.http, telemetry=self.telemetry
@@ -79,7 +88,7 @@ def _creating(routes: CreateRoutes) -> tuple[Operation, ...]:
             handler=routes.create,
             summary="Answer, whole, as a stream, or in the background",
             body=CreateResponse,
-            also=(InputMessage, ReferenceItem),
+            also=_KINDS,
             answer=ResponseBody,
             media=_STREAM,
             errors=(404, 422, 507),
@@ -91,7 +100,7 @@ def _creating(routes: CreateRoutes) -> tuple[Operation, ...]:
             handler=routes.count,
             summary="Count the tokens of a request, with what came before it",
             body=CountInputTokens,
-            also=(InputMessage, ReferenceItem),
+            also=_KINDS,
             body_required=False,
             answer=InputTokensBody,
             errors=(404,),

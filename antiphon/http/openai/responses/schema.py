@@ -30,6 +30,13 @@ out."""
 LOGPROBS: Include = "message.output_text.logprobs"
 
 
+class ContextManagement(Strict, frozen=True):
+    """What is done to a conversation that has become long."""
+
+    type: str
+    compact_threshold: int | None = None
+
+
 class ConversationReference(Strict, frozen=True):
     id: str
 
@@ -98,6 +105,14 @@ class AudioPart(msgspec.Struct, frozen=True, tag_field="type", tag="input_audio"
 Part = TextPart | OutputTextPart | RefusalPart | ImagePart | FilePart | AudioPart
 
 
+class PromptReference(Strict, frozen=True):
+    """One of the operator's system prompts, by its name. Without a version it is one in force."""
+
+    id: str
+    version: str | None = None
+    variables: dict[str, str | TextPart | ImagePart | FilePart] | None = None
+
+
 class InputMessage(Strict, frozen=True):
     """A message in any of its documented forms: easy, input, or an answer sent back."""
 
@@ -123,11 +138,34 @@ NewItem = Annotated[
             "anyOf": [
                 {"$ref": "#/components/schemas/InputMessage"},
                 {"$ref": "#/components/schemas/ReferenceItem"},
+                {"$ref": "#/components/schemas/FunctionCallItem"},
+                {"$ref": "#/components/schemas/FunctionOutputItem"},
             ]
         }
     ),
 ]
 """Decoded one by one, since a message need not say that it is one."""
+
+
+class FunctionTool(Strict, frozen=True):
+    """As responses have it."""
+
+    type: Literal["function"]
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+    allowed_callers: list[str] | None = None
+    defer_loading: bool | None = None
+    output_schema: Any = None
+    is_async: bool | None = msgspec.field(default=None, name="async")
+
+
+Tools = Annotated[
+    list[dict[str, Any]],
+    msgspec.Meta(extra_json_schema={"items": {"$ref": "#/components/schemas/FunctionTool"}}),
+]
+"""Decoded one by one, so that a refusal can say which other kind of tool it was."""
 
 
 class InputFields(Strict, frozen=True, kw_only=True):
@@ -140,7 +178,7 @@ class InputFields(Strict, frozen=True, kw_only=True):
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    tools: list[Any] | None = None
+    tools: Tools | None = None
     tool_choice: Any = None
     parallel_tool_calls: bool | None = None
 
@@ -185,10 +223,10 @@ class CreateResponse(InputFields, frozen=True, kw_only=True):
 
     access_programs: Any = None
     background_options: Any = None
-    context_management: list[Any] | None = None
+    context_management: list[ContextManagement] | None = None
     image: Any = None
     moderation: ModerationOptions | None = None
-    prompt: Any = None
+    prompt: PromptReference | None = None
 
     @property
     def is_stored(self) -> bool:

@@ -108,7 +108,11 @@ class Reading:
     def _note_end(self) -> None:
         response = self.watcher.response
         if (usage := response.usage) is not None:
-            self.exchange.usage = Usage(prompt_tokens=usage.input, completion_tokens=usage.output)
+            self.exchange.usage = Usage(
+                prompt_tokens=usage.input,
+                completion_tokens=usage.output,
+                cached_tokens=usage.cached,
+            )
         self.exchange.finish = response.incomplete_reason or response.status
         self.exchange.turn_ended()
 

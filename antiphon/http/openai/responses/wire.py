@@ -22,6 +22,7 @@ from antiphon.records import (
     ResponseStatus,
     TokenUsage,
 )
+from antiphon.views import Manifest
 
 
 class InputDetails(msgspec.Struct):
@@ -59,6 +60,13 @@ class ReasoningBody(msgspec.Struct):
     summary: str | None = None
 
 
+class PromptBody(msgspec.Struct, kw_only=True):
+    id: str
+    version: str
+    variables: dict[str, Any] | UnsetType | None = UNSET
+    """As they were given."""
+
+
 class Echo(msgspec.Struct, kw_only=True):
     """The parameters that a response shows again: what `records.Response.request` holds."""
 
@@ -73,7 +81,7 @@ class Echo(msgspec.Struct, kw_only=True):
         default_factory=lambda: {"format": {"type": "text"}, "verbosity": "medium"}
     )
     truncation: Literal["auto", "disabled"] = "disabled"
-    tool_choice: Literal["none", "auto"] = "auto"
+    tool_choice: str | dict[str, Any] = "auto"
     tools: list[dict[str, Any]] = msgspec.field(default_factory=list)
     parallel_tool_calls: bool = True
     top_logprobs: int = 0
@@ -83,6 +91,8 @@ class Echo(msgspec.Struct, kw_only=True):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     user: str | UnsetType = UNSET
+    prompt: PromptBody | UnsetType = UNSET
+    """The system prompt that it began with, and which version that was."""
 
 
 class ResponseBody(Echo, kw_only=True):
@@ -104,6 +114,8 @@ class ResponseBody(Echo, kw_only=True):
     usage: UsageBody
     moderation: ResponseModeration | UnsetType = UNSET
     """Where the request asked for it, or the policy ended the response."""
+    context: Manifest | UnsetType = UNSET
+    """What the model was shown, and what not; from when that is known."""
 
 
 class DeletedBody(msgspec.Struct, kw_only=True):
@@ -126,6 +138,9 @@ class FeedbackBody(msgspec.Struct, kw_only=True):
     created_at: int
 
 
+_OURS = frozenset({"judged", "prompt_key"})
+"""What is kept beside the request and isn't shown as it is."""
+
 ResponseList = ListBody[ResponseBody]
 ItemList = ListBody[dict[str, Any]]
 
@@ -137,7 +152,7 @@ def response_body(response: Response, *, with_logprobs: bool) -> ResponseBody:
     ended_ms = response.completed_ms if is_done else None
     reason = response.incomplete_reason
     body = msgspec.convert(
-        {name: value for name, value in response.request.items() if name != "judged"}
+        {name: value for name, value in response.request.items() if name not in _OURS}
         | {
             "id": response.id,
             "created_at": response.created_ms // 1000,

@@ -2,6 +2,7 @@
 events as those of a turn: so that a kept chat is written to the client exactly as any other."""
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -10,6 +11,7 @@ from antiphon.events import (
     CancelCause,
     ChoiceEnded,
     Delta,
+    Message,
     Refused,
     Turn,
     TurnEnded,
@@ -19,11 +21,15 @@ from antiphon.events import (
     Usage,
 )
 from antiphon.http.openai.parse import ParsedRequest
-from antiphon.http.openai.responses.items import text_item
+from antiphon.http.openai.responses.items import chat_item
 from antiphon.http.openai.responses.retries import Sending
 from antiphon.ids import ModelName, ResponseId, UserId
 from antiphon.judged import judged_of
+from antiphon.messages import CALLS
 from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
+    CallOpened,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -42,12 +48,14 @@ from antiphon.narration import (
 )
 from antiphon.ports import NewAnswer
 from antiphon.records import (
+    Item,
     JsonObject,
     Response,
     ResponseKind,
     ResponseStatus,
     TokenUsage,
 )
+from antiphon.tools import CallDelta, CallEnded, CallStarted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +103,33 @@ def kept_answer(
     )
     return NewAnswer(
         response=response,
-        input=tuple(
-            text_item(message.role, message.content, now_ms, name=message.name)
-            for message in turn.messages
-        ),
+        input=tuple(_items(turn.messages, now_ms)),
         turn=replace(turn, messages=(), stored=True),
         claim=sending.claim,
         retry_fingerprint=sending.retry_fingerprint,
         is_retry=sending.is_retry,
     )
+
+
+def _items(messages: Sequence[Message], now_ms: int) -> Iterator[Item]:
+    """One for each message of the request: calls belong to what was said before them."""
+    waiting: Item | None = None
+    for message in messages:
+        if message.call is None:
+            if waiting is not None:
+                yield waiting
+            waiting = chat_item(message, now_ms)
+            continue
+        if waiting is None or waiting.role != "assistant":
+            if waiting is not None:
+                yield waiting
+            waiting = chat_item(Message(role="assistant", content=""), now_ms)
+        call = message.call
+        made = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        calls = [*waiting.body.get(CALLS, ()), made]
+        waiting = replace(waiting, body=waiting.body | {CALLS: calls})
+    if waiting is not None:
+        yield waiting
 
 
 def _echo(turn: Turn, fingerprint: str) -> JsonObject:
@@ -127,6 +153,8 @@ class KeptTurn:
         self._watcher = watcher
         self._waiting: deque[TurnEvent] = deque()
         self._placed: TurnPlaced | None = None
+        self._calls: dict[int, tuple[int, int]] = {}
+        """By their numbers as items: whose they are, and which of its calls."""
 
     async def next_event(self) -> TurnEvent:
         """The next event; a refusal is one, too."""
@@ -154,10 +182,21 @@ class KeptTurn:
             case RefusalAdded(index=index, text=text):
                 self._waiting.append(Refused(choice=index, text=text))
             case ItemClosed(index=index, finish=finish):
-                if finish is not None:
+                if finish is not None and index not in self._calls:
                     self._waiting.append(ChoiceEnded(choice=index, finish_reason=finish))
             case Ended(status=status):
                 self._waiting.append(self._end(status))
+            case CallOpened(index=index, call=call, name=name, choice=choice):
+                number = sum(of == choice for of, _ in self._calls.values())
+                self._calls[index] = choice, number
+                started = CallStarted(choice=choice, call=number, id=call, name=name)
+                self._waiting.append(started)
+            case ArgumentsAdded(index=index, text=text):
+                choice, number = self._calls[index]
+                self._waiting.append(CallDelta(choice=choice, call=number, text=text))
+            case ArgumentsClosed(index=index):
+                choice, number = self._calls[index]
+                self._waiting.append(CallEnded(choice=choice, call=number))
             case Opened() | Queued() | Started() | ItemOpened() | PartOpened():
                 pass
             case TextClosed() | PartClosed() | RefusalOpened() | RefusalClosed():
@@ -167,7 +206,11 @@ class KeptTurn:
 
     def _end(self, status: ResponseStatus) -> TurnEnded | TurnFailed:
         counted = self._watcher.response.usage or TokenUsage()
-        usage = Usage(prompt_tokens=counted.input, completion_tokens=counted.output)
+        usage = Usage(
+            prompt_tokens=counted.input,
+            completion_tokens=counted.output,
+            cached_tokens=counted.cached,
+        )
         if status in {ResponseStatus.COMPLETED, ResponseStatus.INCOMPLETE}:
             kept = self._watcher.response.request.get("judged")
             return TurnEnded(usage=usage, judged=None if kept is None else judged_of(kept))

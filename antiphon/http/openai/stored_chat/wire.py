@@ -13,13 +13,17 @@ from antiphon.http.openai.moderations.wire import ChatModeration, chat_moderatio
 from antiphon.http.openai.wire import (
     ChoiceBody,
     LogprobsBody,
+    PromptDetails,
     TokenLogprobBody,
+    ToolCallBody,
     UsageBody,
+    calls_body,
     message_of_texts,
 )
 from antiphon.judged import judged_of
-from antiphon.messages import message_of
+from antiphon.messages import CALLS, message_of
 from antiphon.records import Item, Response, ResponseStatus, TokenUsage
+from antiphon.tools import ToolCall
 
 
 class KeptCompletion(msgspec.Struct, kw_only=True):
@@ -47,9 +51,11 @@ class KeptCompletion(msgspec.Struct, kw_only=True):
 class KeptMessage(msgspec.Struct, kw_only=True):
     id: str
     role: str
-    content: str
+    content: str | None
     refusal: None = None
     name: str | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    tool_calls: list[ToolCallBody] | UnsetType = UNSET
 
 
 class DeletedCompletion(msgspec.Struct, kw_only=True):
@@ -76,7 +82,9 @@ def completion_body(response: Response) -> KeptCompletion:
             _choice(index, item, with_logprobs=asked["logprobs"])
             for index, item in enumerate(response.output)
         ],
-        usage=UsageBody(counted.input, counted.output, counted.total),
+        usage=UsageBody(
+            counted.input, counted.output, counted.total, PromptDetails(counted.cached)
+        ),
         service_tier=asked.get("service_tier", "default"),
         system_fingerprint=asked["system_fingerprint"],
         metadata=response.metadata,
@@ -94,11 +102,14 @@ def message_body(item: Item) -> KeptMessage:
     """A message of the request."""
     message = message_of(item)
     assert message is not None, "a chat's input is messages"
+    calls = _calls(item)
     return KeptMessage(
         id=item.id,
         role=message.role,
-        content=message.content,
+        content=None if calls and not message.content else message.content,
         name=UNSET if message.name is None else message.name,
+        tool_call_id=UNSET if message.call_id is None else message.call_id,
+        tool_calls=calls_body(calls),
     )
 
 
@@ -114,8 +125,17 @@ def _choice(index: int, item: Item, *, with_logprobs: bool) -> ChoiceBody:
     return ChoiceBody(
         index=index,
         message=message_of_texts(
-            "".join(part["text"] for part in texts), "".join(refusals) if refusals else None
+            "".join(part["text"] for part in texts),
+            "".join(refusals) if refusals else None,
+            _calls(item),
         ),
         logprobs=LogprobsBody(content=logprobs) if with_logprobs else None,
         finish_reason=FinishReason(finish),
     )
+
+
+def _calls(item: Item) -> list[ToolCall]:
+    return [
+        ToolCall(id=call["call_id"], name=call["name"], arguments=call["arguments"])
+        for call in item.body.get(CALLS, ())
+    ]

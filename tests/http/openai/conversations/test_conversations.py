@@ -24,6 +24,7 @@ async def test_a_new_conversation_has_the_keys_of_the_api_and_ours(api):
         "metadata": {"a": "b"},
         "title": None,
         "archived": False,
+        "memory": None,
     }
 
 

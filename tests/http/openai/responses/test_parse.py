@@ -30,6 +30,9 @@ HARMLESS: list[dict[str, Any]] = [
     {"parallel_tool_calls": False},
     {"max_tool_calls": 3},
     {"truncation": "disabled"},
+    {"truncation": "auto"},
+    {"context_management": [{"type": "compaction", "compact_threshold": 1000}]},
+    {"context_management": [{"type": "compaction"}]},
     {"text": {"verbosity": "medium"}},
     {"text": {"format": {"type": "text"}}},
     {"reasoning": {"effort": "none", "summary": "auto"}},
@@ -61,18 +64,14 @@ def test_null_means_absent(name):
 
 
 UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
-    ({"tools": [{"type": "function"}]}, "tools"),
-    ({"tool_choice": "required"}, "tool_choice"),
-    ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice"),
-    ({"truncation": "auto"}, "truncation"),
+    ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
     ({"text": {"verbosity": "high"}}, "text.verbosity"),
     ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
     ({"reasoning": {"summary": "detailed"}}, "reasoning.summary"),
-    ({"prompt": {"id": "p"}}, "prompt"),
-    ({"context_management": [{"type": "compaction"}]}, "context_management"),
+    ({"context_management": [{"type": "editing"}]}, "context_management[0].type"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0].type"),
-    ({"input": [{"type": "function_call_output"}]}, "input[0].type"),
+    ({"input": [{"type": "custom_tool_call_output"}]}, "input[0].type"),
     (
         {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
         "input[0].content[0].type",
@@ -102,6 +101,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(fields, param):
 
 INVALID: list[tuple[dict[str, Any], str | None]] = [
     ({"model": ""}, "model"),
+    ({"tools": [{"type": "function"}]}, "tools[0].name"),
+    ({"tool_choice": "required"}, "tool_choice"),
+    ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice"),
     ({"max_output_tokens": 15}, "max_output_tokens"),
     ({"temperature": 2.1}, "temperature"),
     ({"top_p": -0.1}, "top_p"),
@@ -112,6 +114,11 @@ INVALID: list[tuple[dict[str, Any], str | None]] = [
     ({"metadata": {"k": "v" * 513}}, "metadata.k"),
     ({"metadata": {"k": 1}}, "metadata[...]"),
     ({"stream_options": {}}, "stream_options"),
+    ({"truncation": "some"}, "truncation"),
+    (
+        {"context_management": [{"type": "compaction", "compact_threshold": 0}]},
+        "context_management[0].compact_threshold",
+    ),
     ({"include": ["all"]}, "include[0]"),
     ({"nonsense": 1}, "nonsense"),
     ({"text": {"format": {"type": "xml"}}}, "text.format.type"),

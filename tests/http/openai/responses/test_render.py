@@ -11,7 +11,19 @@ from antiphon.errors import HostLost, StoreUnavailable
 from antiphon.events import FinishReason, TokenLogprob
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.ids import LOCAL_USER, ItemId, ModelName, ResponseId
-from antiphon.narration import Ended, ItemOpened, Opened, PartOpened, Started, TextAdded, TextClosed
+from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
+    CallOpened,
+    Ended,
+    ItemClosed,
+    ItemOpened,
+    Opened,
+    PartOpened,
+    Started,
+    TextAdded,
+    TextClosed,
+)
 from antiphon.records import Response, ResponseError, ResponseKind, ResponseStatus
 from antiphon.testing.responses import answered, message_events, story
 
@@ -229,3 +241,62 @@ def test_an_error_has_the_flat_and_the_nested_form_and_the_next_number(error):
     assert event["error"]["type"] == "server_error"
     assert "it is away" not in event["message"]
     SPECIFIED["error"].model_validate(event)
+
+
+def test_a_call_has_the_events_of_the_specification():
+    called = ItemId("fc_1")
+    events = [
+        Opened(status=ResponseStatus.IN_PROGRESS),
+        Started(),
+        CallOpened(index=0, item=called, call="call_1", name="f"),
+        ArgumentsAdded(index=0, text='{"a":'),
+        ArgumentsAdded(index=0, text="1}"),
+        ArgumentsClosed(index=0),
+        ItemClosed(index=0, finish=FinishReason.TOOL_CALLS),
+    ]
+
+    payloads = decode(EventRenderer(with_logprobs=False).render(events, RESPONSE))[2:]
+
+    item = {"id": called, "type": "function_call", "call_id": "call_1", "name": "f"}
+    place = {"item_id": called, "output_index": 0}
+    assert [{k: v for k, v in each.items() if k != "sequence_number"} for each in payloads] == [
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": item | {"status": "in_progress", "arguments": ""},
+        },
+        {"type": "response.function_call_arguments.delta", **place, "delta": '{"a":'},
+        {"type": "response.function_call_arguments.delta", **place, "delta": "1}"},
+        {
+            "type": "response.function_call_arguments.done",
+            **place,
+            "name": "f",
+            "arguments": '{"a":1}',
+        },
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": item | {"status": "completed", "arguments": '{"a":1}'},
+        },
+    ]
+    kinds = [
+        spec.ResponseOutputItemAddedStreamingEvent,
+        spec.ResponseFunctionCallArgumentsDeltaStreamingEvent,
+        spec.ResponseFunctionCallArgumentsDeltaStreamingEvent,
+        spec.ResponseFunctionCallArgumentsDoneStreamingEvent,
+        spec.ResponseOutputItemDoneStreamingEvent,
+    ]
+    for kind, payload in zip(kinds, payloads, strict=True):
+        kind.model_validate(payload)
+
+
+def test_a_call_that_was_cut_is_incomplete():
+    events = [
+        Opened(status=ResponseStatus.IN_PROGRESS),
+        CallOpened(index=0, item=ItemId("fc_1"), call="call_1", name="f"),
+        ArgumentsAdded(index=0, text='{"a'),
+        ItemClosed(index=0, finish=FinishReason.LENGTH),
+    ]
+
+    last = decode(EventRenderer(with_logprobs=False).render(events, RESPONSE))[-1]
+    assert (last["item"]["status"], last["item"]["arguments"]) == ("incomplete", '{"a')

@@ -11,7 +11,17 @@ from antiphon.errors import HostLost, QueueFull
 from antiphon.events import CancelCause, FinishReason
 from antiphon.ids import LOCAL_TENANT, ItemId, UserId
 from antiphon.messages import messages_of
-from antiphon.narration import Ended, Opened, Started, TextAdded
+from antiphon.narration import (
+    ArgumentsAdded,
+    ArgumentsClosed,
+    CallOpened,
+    Ended,
+    ItemClosed,
+    ItemOpened,
+    Opened,
+    Started,
+    TextAdded,
+)
 from antiphon.records import Item, Principal, ResponseKind, ResponseStatus, Scope, TokenUsage
 from antiphon.testing.chat import MODEL
 from antiphon.testing.responses import message_events
@@ -88,7 +98,12 @@ async def test_a_kept_chat_is_answered_like_any_other(ask, chat):
     assert answer["id"].startswith("chatcmpl-")
     assert answer["choices"][0]["message"]["content"] == "hey"
     assert answer["choices"][0]["finish_reason"] == "stop"
-    assert answer["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    assert answer["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "total_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
     assert chat.turns == []
 
 
@@ -307,3 +322,56 @@ async def test_a_key_makes_a_claim(client, responses, chat):
         watcher.feed(*message_events("x"), Ended(status=ResponseStatus.COMPLETED))
 
     assert responses.created[0].claim.key == "k"
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+
+
+async def test_calls_of_a_kept_chat_are_told_and_shown_again(client, responses, shelf):
+    got = []
+    async with trio.open_nursery() as nursery:
+
+        async def post():
+            given = [
+                *({"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [CALL]}),
+                {"role": "tool", "tool_call_id": "call_1", "content": "18"},
+            ]
+            got.append(await client.post(PATH, json=body(messages=given, tools=TOOLS)))
+
+        nursery.start_soon(post)
+        watcher = await responses.next_watcher()
+        final = ended(watcher.response, "", finish=FinishReason.TOOL_CALLS)
+        called = {"call_id": "call_2", "name": "f", "arguments": '{"a":1}'}
+        final.output[0].body["tool_calls"] = [called]
+        shelf.put(final, responses.created[-1].input)
+        watcher.feed(
+            *(Opened(status=ResponseStatus.IN_PROGRESS), Started()),
+            *(ItemOpened(index=0, item=ItemId("msg_0")),),
+            CallOpened(index=1, item=ItemId("fc_1"), call="call_2", name="f"),
+            *(ArgumentsAdded(index=1, text='{"a":1}'), ArgumentsClosed(index=1)),
+            ItemClosed(index=1, finish=FinishReason.TOOL_CALLS),
+            ItemClosed(index=0, finish=FinishReason.TOOL_CALLS),
+        )
+        watcher.response = final
+        watcher.feed(Ended(status=final.status))
+    answer = got[0].json()
+    choice = answer["choices"][0]
+
+    function = {"name": "f", "arguments": '{"a":1}'}
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["tool_calls"] == [
+        {"id": "call_2", "type": "function", "function": function}
+    ]
+    kept = (await client.get(f"{PATH}/{answer['id']}")).json()
+    assert kept["choices"] == answer["choices"]
+    messages = (await client.get(f"{PATH}/{answer['id']}/messages")).json()["data"]
+    assert [(each["role"], each["content"]) for each in messages] == [
+        ("user", "hi"),
+        ("assistant", None),
+        ("tool", "18"),
+    ]
+    assert messages[1]["tool_calls"] == [CALL]
+    assert messages[2]["tool_call_id"] == "call_1"
+    shown = messages_of(responses.created[-1].input)
+    assert [message.role for message in shown] == ["user", "assistant", "tool"]

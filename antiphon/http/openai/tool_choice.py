@@ -1,0 +1,160 @@
+"""`tool_choice`, in the words of either API: what a model may and must do with its functions.
+Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from antiphon.errors import InvalidRequest
+from antiphon.http.openai.bounds import empty_array
+from antiphon.http.openai.decode import convert_value
+from antiphon.http.openai.refusals import unsupported_value
+from antiphon.http.openai.schema import Strict
+from antiphon.tools import Tool, Toolbox
+
+_MODES = {"mode": "'auto' and 'required'"}
+_SHOWN_NAME = 64
+
+
+class _FunctionName(Strict, frozen=True):
+    name: str
+
+
+class _ChatNamed(Strict, frozen=True):
+    type: str
+    function: _FunctionName
+
+
+class _Named(Strict, frozen=True):
+    type: str
+    name: str
+
+
+class _Allowed(Strict, frozen=True):
+    mode: Literal["auto", "required"]
+    tools: list[dict[str, Any]]
+
+
+class _ChatAllowed(Strict, frozen=True):
+    type: str
+    allowed_tools: _Allowed
+
+
+class _FlatAllowed(_Allowed, frozen=True):
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which functions may be called, None for all, and whether one must be."""
+
+    required: bool = False
+    names: tuple[str, ...] | None = None
+
+
+def chat_choice(choice: Any) -> Choice | None:
+    """As chat completions have it; None for none. Raises InvalidRequest."""
+    return _read(choice, _chat_object)
+
+
+def choice_of(choice: Any) -> Choice | None:
+    """As responses have it; None for none. Raises InvalidRequest."""
+    return _read(choice, _object)
+
+
+def toolbox_of(
+    tools: Sequence[Tool], choice: Choice | None, parallel: bool | None
+) -> Toolbox | None:
+    """None where nothing may be called. Raises InvalidRequest for a choice of what isn't there."""
+    if choice is None:
+        return None
+    names = choice.names
+    if not tools and (choice.required or names is not None):
+        raise _invalid("'tool_choice' is only allowed when 'tools' are specified")
+    for name in names or ():
+        if all(tool.name != name for tool in tools):
+            raise _invalid(
+                f"no function named '{name[:_SHOWN_NAME]}' was specified in the 'tools' parameter"
+            )
+    if not tools:
+        return None
+    return Toolbox(
+        tools=tuple(tools),
+        allowed=None if names is None else frozenset(names),
+        required=choice.required,
+        parallel=parallel,
+    )
+
+
+def check_functions(tools: Sequence[dict[str, Any]], path: str) -> None:
+    """Raises InvalidRequest for a tool that is none."""
+    for index, value in enumerate(tools):
+        kind = value.get("type")
+        if isinstance(kind, str) and kind != "function":
+            raise unsupported_value(f"{path}[{index}].type", kind, "'function'")
+
+
+def _read(choice: Any, read: Callable[[dict[str, Any]], Choice]) -> Choice | None:
+    match choice:
+        case "none":
+            return None
+        case None | "auto":
+            return Choice()
+        case "required":
+            return Choice(required=True)
+        case {"type": str()}:
+            return read(choice)
+        case _:
+            raise InvalidRequest(
+                "Invalid value for 'tool_choice'. Supported values are: 'none', 'auto', "
+                "'required', a function, and allowed tools.",
+                "tool_choice",
+                "invalid_value",
+            )
+
+
+def _chat_object(choice: dict[str, Any]) -> Choice:
+    match choice["type"]:
+        case "function":
+            named = convert_value(choice, _ChatNamed, "tool_choice", {})
+            return Choice(required=True, names=(named.function.name,))
+        case "allowed_tools":
+            allowed = convert_value(choice, _ChatAllowed, "tool_choice", _MODES).allowed_tools
+            path = "tool_choice.allowed_tools.tools"
+            return _allowed(
+                allowed,
+                path,
+                lambda value, at: convert_value(value, _ChatNamed, at, {}).function.name,
+            )
+        case kind:
+            raise unsupported_value("tool_choice.type", kind, "'function' and 'allowed_tools'")
+
+
+def _object(choice: dict[str, Any]) -> Choice:
+    match choice["type"]:
+        case "function":
+            named = convert_value(choice, _Named, "tool_choice", {})
+            return Choice(required=True, names=(named.name,))
+        case "allowed_tools":
+            allowed = convert_value(choice, _FlatAllowed, "tool_choice", _MODES)
+            return _allowed(
+                allowed,
+                "tool_choice.tools",
+                lambda value, at: convert_value(value, _Named, at, {}).name,
+            )
+        case kind:
+            raise unsupported_value("tool_choice.type", kind, "'function' and 'allowed_tools'")
+
+
+def _allowed(allowed: _Allowed, path: str, name_of: Callable[[dict[str, Any], str], str]) -> Choice:
+    if not allowed.tools:
+        raise empty_array(path)
+    check_functions(allowed.tools, path)
+    names = tuple(name_of(value, f"{path}[{at}]") for at, value in enumerate(allowed.tools))
+    return Choice(required=allowed.mode == "required", names=names)
+
+
+def _invalid(problem: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Invalid value for 'tool_choice': {problem}.", "tool_choice", "invalid_value"
+    )

@@ -1,0 +1,95 @@
+"""What a view, the prompt of one turn, is made of, and what became of it: values that rooms
+exchange, and that are kept with a response and shown to whoever asked for it."""
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from antiphon.ids import ItemId
+
+Truncation = Literal["auto", "disabled"]
+
+
+class PieceKind(enum.StrEnum):
+    """What one message of a turn is there for."""
+
+    PROMPT = "prompt"
+    """The operator's system prompt."""
+    INSTRUCTIONS = "instructions"
+    """The client's own, for this turn."""
+    TOOLS = "tools"
+    MEMORY = "memory"
+    SUMMARY = "summary"
+    RETRIEVED = "retrieved"
+    HISTORY = "history"
+    INPUT = "input"
+    """What is new in this turn: never left out, never cut."""
+
+
+TURNS = frozenset({PieceKind.HISTORY, PieceKind.INPUT})
+"""What belongs to the turns of the conversation. All else stands before them, and stays."""
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn's message is, beside its text. `tokens` is how many the item had when it was
+    counted, None where it never was."""
+
+    kind: PieceKind
+    item: ItemId | None = None
+    """Of a memory: where it was said."""
+    tokens: int | None = None
+    calls: tuple[str, ...] = ()
+    """The calls that it is, or is the result of: neither is shown without the other."""
+    rank: int | None = None
+    """Of a memory: which of them comes first where not all may be shown, 0 before 1."""
+    covers: int = 0
+    """Of a summary: how many items it stands for, `item` being the last of them."""
+    covered_tokens: int = 0
+    """What those had."""
+
+
+class Fate(enum.StrEnum):
+    """What became of a piece."""
+
+    SHOWN = "shown"
+    TRIMMED = "trimmed"
+    """Its middle was left out, and the model is told so."""
+    SUMMARISED = "summarised"
+    DROPPED = "dropped"
+
+
+class ManifestRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Items in a row with the same fate. `tokens` is what they have, `shown_tokens` what the model
+    was shown of them; the latter of all runs and `template_tokens` together are the prompt."""
+
+    kind: PieceKind
+    fate: Fate
+    items: int
+    tokens: int
+    shown_tokens: int
+    first: ItemId | None = None
+    last: ItemId | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model was shown of a turn and of what came before, and what not. In tokens."""
+
+    window: int
+    reserved_for_answer: int
+    prompt_tokens: int
+    template_tokens: int
+    """What the chat template adds around all messages."""
+    truncation: Truncation
+    runs: tuple[ManifestRun, ...]
+
+    @property
+    def worst(self) -> Fate:
+        """The heaviest thing that became of anything: memories that found no room aside."""
+        fates = {run.fate for run in self.runs if run.kind is not PieceKind.MEMORY}
+        order = (Fate.DROPPED, Fate.SUMMARISED, Fate.TRIMMED)
+        return next((fate for fate in order if fate in fates), Fate.SHOWN)
+
+    def items(self, fate: Fate) -> int:
+        """How many there are of it in the turns."""
+        return sum(run.items for run in self.runs if run.fate is fate and run.kind in TURNS)
