@@ -11,7 +11,7 @@ from antiphon.classifier.linear import Floats
 from antiphon.classifier.model import HEADS, led
 from training.injection_validation import HeldDocuments, limit
 from training.rows import Row
-from training.validation import BLEND, FULL, LIGHT, Alarms, Held, calibration
+from training.validation import FULL, LIGHT, Alarms, Held, calibration
 
 _SETS = {
     "openai": "OpenAI's moderation set",
@@ -24,7 +24,7 @@ _SETS = {
 
 def report(rows: Sequence[Row], held: Held, documents: HeldDocuments) -> str:
     """Everything that the model card shows."""
-    full = scores(rows, held.kernel + BLEND * held.ngrams, FULL)
+    full = scores(rows, held.full(), FULL)
     light = scores(rows, held.ngrams, LIGHT)
     truths = np.array([row.labels[0] == 1 for row in rows])
     injected = np.array([document.attack is not None for document in documents.documents])
@@ -46,7 +46,7 @@ def report(rows: Sequence[Row], held: Held, documents: HeldDocuments) -> str:
             "",
             "By category of OpenAI's set, AUROC of the category's own head:",
             "",
-            *_by_category(rows, held.kernel + BLEND * held.ngrams),
+            *_by_category(rows, held.full()),
             "",
             "Every threshold, XSTest's safe prompts against SimpleSafetyTests:",
             "",

@@ -11,14 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.classifier.linear import Floats
-from antiphon.classifier.model import HEADS, Parts, Vectors, kernel_logits, led, light_logits
+from antiphon.classifier.model import (
+    HEADS,
+    Parts,
+    Vectors,
+    blended,
+    kernel_logits,
+    led,
+    light_logits,
+)
 from antiphon.classifier.text import cleaned
 from training.fitting import Features, fit_ngrams, fit_platt, taken
 from training.kernels import fit_kernel
 from training.rows import Row
+from training.words import word_head
 
 FOLDS = 5
 BLEND = 0.05
+WORD_BLEND = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,12 @@ class Held:
 
     kernel: Floats
     ngrams: Floats
+    words: Floats
+    """One for each row: this head was learned from none of them."""
+
+    def full(self) -> Floats:
+        """The full model's."""
+        return blended(self.kernel, self.ngrams, self.words, blend=BLEND, word_blend=WORD_BLEND)
 
 
 def folds(rows: Sequence[Row], *, seed: int = 0) -> NDArray[np.int64]:
@@ -64,7 +80,11 @@ def held_out(
     """The logits of the first `measured` rows, each by a model that was not shown its fold, and
     looked at as the classifier does."""
     shape = (measured, len(HEADS))
-    held = Held(np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32))
+    held = Held(
+        kernel=np.full(shape, np.nan, np.float32),
+        ngrams=np.full(shape, np.nan, np.float32),
+        words=word_head().logits([cleaned(row.text) for row in rows[:measured]]),
+    )
     labels, weights = labels_of(rows), weights_of(rows)
     for each in range(FOLDS):
         learn = np.flatnonzero(fold != each)
@@ -90,7 +110,7 @@ def weights_of(rows: Sequence[Row]) -> Floats:
 
 def calibrations(rows: Sequence[Row], held: Held) -> tuple[Floats, Floats]:
     """Slope and intercept of each head for the full and the light model, from held-out logits."""
-    full = calibration(rows, held.kernel + BLEND * held.ngrams, FULL)
+    full = calibration(rows, held.full(), FULL)
     return full, calibration(rows, held.ngrams, LIGHT)
 
 
@@ -119,6 +139,8 @@ def fit_all(rows: Sequence[Row], found: Features, full: Floats, light: Floats) -
         ngrams=fit_ngrams(found.bags, labels, weights),
         kernel=fit_kernel(found.vectors, labels[:seen], weights[:seen]),
         blend=BLEND,
+        words=word_head(),
+        word_blend=WORD_BLEND,
         full=full,
         light=light,
     )

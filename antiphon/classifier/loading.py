@@ -12,6 +12,7 @@ from antiphon.classifier.injection import InjectionParts
 from antiphon.classifier.kernel import KernelHeads, Projection, squared
 from antiphon.classifier.linear import NgramHeads
 from antiphon.classifier.model import Classifier, Parts
+from antiphon.classifier.words import WordHead
 
 
 def load() -> Classifier:
@@ -31,6 +32,8 @@ def parts(arrays: Mapping[str, NDArray[Any]]) -> Parts:
         ngrams=_ngrams(arrays, "ngrams"),
         kernel=_kernel(arrays, "kernel"),
         blend=float(arrays["blend"][0]),
+        words=_words(arrays),
+        word_blend=float(arrays["word_blend"][0]),
         full=arrays["full"],
         light=arrays["light"],
     )
@@ -53,6 +56,8 @@ def arrays_of(found: Parts, injection: InjectionParts) -> dict[str, NDArray[Any]
         **_ngram_arrays("ngrams", found.ngrams),
         **_kernel_arrays("kernel", found.kernel),
         "blend": np.array([found.blend], dtype=np.float32),
+        **_word_arrays(found.words),
+        "word_blend": np.array([found.word_blend], dtype=np.float32),
         "full": found.full,
         "light": found.light,
         **_ngram_arrays("injection.ngrams", injection.ngrams),
@@ -111,4 +116,24 @@ def _ngram_arrays(name: str, heads: NgramHeads) -> dict[str, NDArray[Any]]:
         f"{name}.scale": heads.scale,
         f"{name}.rarity": heads.rarity,
         f"{name}.bias": heads.bias,
+    }
+
+
+def _words(arrays: Mapping[str, NDArray[Any]]) -> WordHead:
+    listed = arrays["words"].tobytes().decode().split("\n")
+    return WordHead(
+        places={word: place for place, word in enumerate(listed)},
+        rarity=arrays["words.rarity"],
+        weights=arrays["words.weights"],
+        bias=float(arrays["words.bias"][0]),
+    )
+
+
+def _word_arrays(head: WordHead) -> dict[str, NDArray[Any]]:
+    listed = "\n".join(sorted(head.places, key=head.places.__getitem__)).encode()
+    return {
+        "words": np.frombuffer(listed, dtype=np.uint8),
+        "words.rarity": head.rarity,
+        "words.weights": head.weights,
+        "words.bias": np.array([head.bias], dtype=np.float32),
     }

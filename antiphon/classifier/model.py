@@ -16,6 +16,7 @@ from antiphon.classifier.kernel import KernelHeads
 from antiphon.classifier.linear import Floats, NgramHeads
 from antiphon.classifier.ngrams import bags
 from antiphon.classifier.text import cleaned, spread, statements
+from antiphon.classifier.words import WordHead
 from antiphon.verdicts import CATEGORIES
 
 HEADS = ("any", *CATEGORIES)
@@ -30,16 +31,16 @@ PAGES = 6
 """Of a longer text the embedder sees so many pages, evenly spread; the n-grams are of all of it."""
 _CAUTION = 0.6
 """In logits, how much surer the light model has to be. It is asked for every piece of an answer, so
-it has many chances to be wrong: without this one in ten harmless answers is flagged on its way,
-with it none of 400."""
+it has many chances to be wrong: without this and the next one 38 of 1,412 harmless answers are
+flagged on their way, with both none."""
 _SHORT = 24
-_SHORT_CAUTION = 2.0
+_SHORT_CAUTION = 2.5
 """How much surer again of next to nothing, less and less up to `_SHORT` characters: an answer's
 first word says little, and "You" alone looks like the beginning of an insult."""
-HARMLESS_BELOW = 0.058
+HARMLESS_BELOW = 0.05
 """Of the light scores. Four in five ordinary turns are below; and of what is to be flagged, and is
 by the full model in the cross-validation, none of SimpleSafetyTests, one in seventy of XSTest, one
-in sixteen of OpenAI's set."""
+in seventeen of OpenAI's set."""
 _PIECE = 1200
 
 
@@ -59,6 +60,9 @@ class Parts:
     kernel: KernelHeads
     blend: float
     """How much the n-grams' logits count beside the kernel's."""
+    words: WordHead
+    word_blend: float
+    """How much the words' logit counts for the first head of the full model."""
     full: Floats
     """Slope and intercept that make the full model's logits a score, for each head: heads × 2."""
     light: Floats
@@ -102,7 +106,22 @@ class Classifier:
     def _full(self, clean: Sequence[str]) -> Floats:
         parts = self._parts
         logits = [kernel_logits(text, parts.kernel, self._embedder, parts.ngrams) for text in clean]
-        return np.stack(logits) + np.float32(parts.blend) * light_logits(clean, parts.ngrams)
+        return blended(
+            np.stack(logits),
+            light_logits(clean, parts.ngrams),
+            parts.words.logits(clean),
+            blend=parts.blend,
+            word_blend=parts.word_blend,
+        )
+
+
+def blended(
+    kernel: Floats, ngrams: Floats, words: Floats, *, blend: float, word_blend: float
+) -> Floats:
+    """The full model's logits. Words know of no categories, so only the first head hears them."""
+    found = kernel + np.float32(blend) * ngrams
+    found[:, 0] += np.float32(word_blend) * words
+    return found
 
 
 def light_logits(clean: Sequence[str], ngrams: NgramHeads) -> Floats:
