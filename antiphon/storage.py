@@ -175,8 +175,11 @@ class Store(Protocol):
         is to be tried again; `attempts` grows only in the latter case, and begins anew in the
         former. False when the owner has lost it; then nothing is written."""
 
-    async def give_title(self, user: UserId, id: ConversationId, title: str) -> bool:
-        """Unless it has one by now."""
+    async def give_title(
+        self, user: UserId, id: ConversationId, title: str, *, of: Sequence[ItemId] = ()
+    ) -> bool:
+        """Unless it has one by now, or any of the items that it was made of is gone. It goes with
+        the next item that does."""
 
     async def summary(self, user: UserId, conversation: ConversationId) -> Summary | None: ...
 

@@ -43,13 +43,17 @@ _LISTS = {
 _UPDATE = statement(
     "conversations.update",
     f"""UPDATE conversations SET title = $3, title_folded = $4, metadata = $5, archived_ms = $6,
-        updated_ms = $7, memory = $8 WHERE id = $1 AND user_id = $2
+        updated_ms = $7, memory = $8, title_made = CASE WHEN title = $3 THEN title_made END
+        WHERE id = $1 AND user_id = $2
         RETURNING {codec.CONVERSATION}""",
 )
 _GIVE_TITLE = statement(
     "conversations.give_title",
-    """UPDATE conversations SET title = $3, title_folded = $4
+    """UPDATE conversations SET title = $3, title_folded = $4, title_made = 1
         WHERE id = $1 AND user_id = $2 AND title IS NULL""",
+)
+_HOW_MANY = statement(
+    "items.how_many", "SELECT COUNT(*) FROM items WHERE home = $1 AND id = ANY($2)"
 )
 _HOLD = statement(
     "conversations.hold",
@@ -165,8 +169,16 @@ async def update(tx: Transaction, conversation: Conversation) -> Conversation | 
     return None if row is None else codec.conversation(row)
 
 
-async def give_title(tx: Transaction, user: UserId, id: ConversationId, title: str) -> bool:
-    """Its place among the others stays: nothing was said in it."""
+async def give_title(
+    tx: Transaction, user: UserId, id: ConversationId, title: str, of: Sequence[ItemId]
+) -> bool:
+    """Its place among the others stays: nothing was said in it. It is held, so that none of the
+    items goes until the title is there, to go along then."""
+    if not await held(tx, [id], user):
+        return False
+    found = await tx.fetchrow(_HOW_MANY, id, list(of))
+    if found is None or found[0] != len(set(of)):
+        return False
     return await tx.execute(_GIVE_TITLE, id, user, title, codec.folded(title)) == 1
 
 

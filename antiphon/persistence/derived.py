@@ -50,6 +50,11 @@ _COVERING = statement(
     "summaries.delete_covering",
     "DELETE FROM summaries WHERE conversation_id = $1 AND until_position >= $2",
 )
+_UNTITLE = statement(
+    "conversations.untitle",
+    """UPDATE conversations SET title = NULL, title_folded = NULL, title_made = NULL
+        WHERE id = $1 AND title_made = 1""",
+)
 _MEMORIES = statement("memories.delete", "DELETE FROM memories WHERE id = ANY($1)")
 _SOURCES_OF = statement(
     "memory_sources.delete_of_memories", "DELETE FROM memory_sources WHERE memory_id = ANY($1)"
@@ -72,7 +77,8 @@ async def leave_items(
     if not ids or await tx.fetchrow(HOLD_ALONE, home) is None:
         return gone
     gone["summaries"] += await tx.execute(_COVERING, home, first)
-    if gone["summaries"]:  # another one is made, of what is left
+    untitled = await tx.execute(_UNTITLE, home)
+    if gone["summaries"] or untitled:  # others are made, of what is left
         sql, args = work.marked(home, now_ms)
         await tx.execute(sql, *args)
     return gone + await _unremembered(tx, "items", home, list(ids))

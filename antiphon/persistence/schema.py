@@ -180,6 +180,8 @@ _POLICY = (
 
 _CONTEXT = (
     "ALTER TABLE conversations ADD COLUMN memory BIGINT",
+    # 1 of a title that was made of what was said, which goes with that.
+    "ALTER TABLE conversations ADD COLUMN title_made BIGINT",
     # The last item that it covers is there as long as it is: deleting one takes it along.
     """CREATE TABLE summaries (
         conversation_id TEXT PRIMARY KEY REFERENCES conversations (id),
@@ -266,7 +268,7 @@ TABLES = (
         "conversations",
         "id",
         "user_id title title_folded metadata created_ms updated_ms archived_ms next_position "
-        "lock_response lock_until_ms memory",
+        "lock_response lock_until_ms memory title_made",
     ),
     _table(
         "items",

@@ -211,8 +211,10 @@ class SqlStore:
     ) -> bool:
         return await self._write(finish_work, work, owner, remembered, again_ms)
 
-    async def give_title(self, user: UserId, id: ConversationId, title: str) -> bool:
-        return await self._write(conversations.give_title, user, id, title)
+    async def give_title(
+        self, user: UserId, id: ConversationId, title: str, *, of: Sequence[ItemId] = ()
+    ) -> bool:
+        return await self._write(conversations.give_title, user, id, title, of)
 
     async def summary(self, user: UserId, conversation: ConversationId) -> Summary | None:
         return await self._read(summaries.get, user, conversation)

@@ -16,7 +16,7 @@ import trio
 from antiphon.errors import StoreError
 from antiphon.ids import KeyId, NodeId, ResponseId, UserId
 from antiphon.quotas import Reservation, Reserved, Standing, UsedUp
-from antiphon.records import ApiKey, Orphan, Receipt, TokenUsage, User
+from antiphon.records import ApiKey, Orphan, PendingWork, Receipt, TokenUsage, User
 from antiphon.storage import Store
 
 _CLOSING_S = 0.1
@@ -135,6 +135,12 @@ class ScriptedStore:
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         await self._begin("expire")
         return Receipt(id="none", subject="expired", deleted_ms=now_ms, rows={})
+
+    async def take_work(
+        self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 8
+    ) -> tuple[PendingWork, ...]:
+        await self._begin("take_work")
+        return ()
 
     async def _begin(self, name: str) -> None:
         self.asked.append(name)

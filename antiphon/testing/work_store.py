@@ -178,7 +178,9 @@ class WorkStore:
             talk.due_ms = None
         return True
 
-    async def give_title(self, user: UserId, id: ConversationId, title: str) -> bool:
+    async def give_title(
+        self, user: UserId, id: ConversationId, title: str, *, of: Sequence[ItemId] = ()
+    ) -> bool:
         self._note("give_title")
         talk = self._talk(user, id)
         if talk is None or talk.conversation.title is not None:

@@ -1,5 +1,8 @@
 """What background workers have to do: marked, taken by one, finished; on both databases."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import trio
 
@@ -241,3 +244,46 @@ async def test_a_title_is_given_where_there_is_none(store: SqlStore, writer: Wri
     after = await _found(store, writer, conversation)
     assert (after.title, after.updated_ms) == ("Straße", before.updated_ms)
     assert await store.conversations(writer.user, Page(), search="STRASSE") == (after,)
+
+
+async def test_a_title_that_was_made_of_what_was_said_goes_with_it(store: SqlStore, writer: Writer):
+    made, own = [await writer.conversation(*(an_item() for _ in range(3))) for _ in range(2)]
+    assert await store.give_title(writer.user, made, "About a secret")
+    written = await store.conversation(writer.user, own)
+    assert written is not None
+    await store.update_conversation(replace(written, title="Mine"))
+    kept = await store.conversation(writer.user, made)
+    assert kept is not None
+    await store.update_conversation(replace(kept, metadata={"a": "b"}))
+
+    for conversation in (made, own):
+        page = await store.items(writer.user, conversation, Page())
+        assert page
+        await store.delete_item(writer.user, conversation, page[0].id, writer.tick())
+
+    titles = [await store.conversation(writer.user, each) for each in (made, own)]
+    assert [each and each.title for each in titles] == [None, "Mine"]
+    (work,) = await taken(writer)
+    assert work.conversation.id == made
+
+
+async def test_no_title_is_given_of_an_item_that_has_gone_meanwhile(
+    store: SqlStore, other: SqlStore, writer: Writer
+):
+    for n in range(8):
+        items = [an_item(str(number)) for number in range(3)]
+        conversation = await writer.conversation(*items)
+        of = [item.id for item in items]
+        async with trio.open_nursery() as nursery:
+            give = partial(other.give_title, writer.user, conversation, "Secret", of=of)
+            delete = partial(
+                store.delete_item, writer.user, conversation, items[0].id, writer.tick()
+            )
+            for job in (give, delete) if n % 2 else (delete, give):
+                nursery.start_soon(job)
+
+        found = await store.conversation(writer.user, conversation)
+        assert found is not None
+        assert found.title is None
+        assert not await store.give_title(writer.user, conversation, "Secret", of=of)
+        assert await store.give_title(writer.user, conversation, "Other", of=of[1:])

@@ -13,7 +13,8 @@ _FIRST_ITEMS = 40
 async def give_title(matter: Matter) -> str:
     """What came of it: `model`, `extract`, `none` or `unwanted`. Raises ModelUnavailable,
     StoreError."""
-    lines = lines_of(await matter.reader.first(_FIRST_ITEMS))
+    items = await matter.reader.first(_FIRST_ITEMS)
+    lines = lines_of(items)
     if not _has_exchange(lines):
         return "none"
     made_by = "model"
@@ -26,7 +27,8 @@ async def give_title(matter: Matter) -> str:
     if title is None:
         return "none"
     user, id, text = matter.user.id, matter.conversation.id, title
-    kept = await matter.keep("title", lambda store: store.give_title(user, id, text))
+    of = [item.id for item in items]
+    kept = await matter.keep("title", lambda store: store.give_title(user, id, text, of=of))
     return made_by if kept else "unwanted"
 
 

@@ -62,7 +62,9 @@ class Workers:
     def child(self, id: str) -> ChildSpec:
         """What stands in the tree, after the sessions: they run its turns."""
         return Supervisor(
-            SupervisorSpec(strategy=Strategy.ONE_FOR_ALL, intensity=3, period_s=60.0),
+            # More than back-off allows in a minute: what fails again and again, as on a row that
+            # it can't read, is tried less and less often, and leaves the tree alone.
+            SupervisorSpec(strategy=Strategy.ONE_FOR_ALL, intensity=10, period_s=60.0),
             [self._jobs.child("jobs"), ChildSpec(id="finder", start=self._run)],
         ).child(id)
 

@@ -50,6 +50,20 @@ async def test_a_conversation_gets_a_title_by_the_model(autojump_clock: object):
     assert 0.5 < float(str(seconds)) < 3
 
 
+class Unreadable(WorkStore):
+    """Whoever looks for work meets a defect."""
+
+    async def take_work(self, *args: Any, **options: Any) -> Any:
+        raise ValueError("a row that nobody can read")
+
+
+async def test_workers_that_cannot_be_kept_running_leave_the_tree_alone(autojump_clock: object):
+    async with working(Unreadable()) as rig:
+        await trio.sleep(1800)
+        assert rig.outcomes == []
+        rig.stop.set()
+
+
 async def test_an_answer_that_is_no_title_is_replaced_by_what_was_said(autojump_clock: object):
     store = WorkStore()
     store.add("conv", HELLO)
