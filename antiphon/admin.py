@@ -13,12 +13,13 @@ import trio
 
 from antiphon.actors.accounts.keys import hash_secret, new_secret, shown_prefix
 from antiphon.actors.prompts.naming import named_prompts
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.database import contents, database_of, opener
 from antiphon.errors import AdminError, SchemaMismatch, StoreUnavailable
 from antiphon.ids import LOCAL_TENANT, LOCAL_USER, TenantId, new_key_id, new_user_id
 from antiphon.persistence.bridge import TrioDatabase
 from antiphon.prompts import LONGEST_TEXT, is_prompt_name, variables_of
-from antiphon.records import ApiKey, PromptActivation, PromptVersion, Receipt, Scope, User
+from antiphon.records import ApiKey, Receipt, Scope, User
 from antiphon.settings import Settings
 from antiphon.storage import Store
 

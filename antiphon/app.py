@@ -7,7 +7,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import trio
@@ -17,7 +17,6 @@ from quart_trio import QuartTrio
 from antiphon import faults
 from antiphon.actors.abuse.abuse import Abuse
 from antiphon.actors.accounts.accounts import Accounts
-from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.metering.meter import StoreMeter
 from antiphon.actors.metering.plans import Plans
 from antiphon.actors.moderation.service import Unmoderated
@@ -27,7 +26,7 @@ from antiphon.actors.responses.directory import RunDirectory
 from antiphon.actors.responses.reaper import Reaper
 from antiphon.actors.responses.recorder import Recorder
 from antiphon.actors.responses.run import RunTools
-from antiphon.actors.routing.router import Router, Routing
+from antiphon.actors.routing.router import Router
 from antiphon.actors.routing.rules import rules_of
 from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
@@ -45,29 +44,23 @@ from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.http.ops.policy import PolicySource
-from antiphon.http.ops.views import PoolStatus, SlotView, pool_status, slot_views
 from antiphon.http.server import serve_http
 from antiphon.ids import ActorPath, new_node_id
 from antiphon.judges import make_moderation
 from antiphon.live_settings import LiveSettings
 from antiphon.moderating import JudgeLauncher
 from antiphon.pools import Models, host_pids, make_pools
-from antiphon.ports import Contents, EngineLauncher, ReplicaStatistics
+from antiphon.ports import Contents, EngineLauncher
 from antiphon.reloading import Reload
+from antiphon.server_status import ServerStatus
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import OpenStore
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.operator import Operator
 from antiphon.supervision.root import Outcome, run_tree
-from antiphon.supervision.runtime import (
-    LoopLag,
-    RuntimeStatistics,
-    measured_loop_lag,
-    runtime_statistics,
-)
+from antiphon.supervision.runtime import LoopLag, measured_loop_lag
 from antiphon.supervision.spec import ChildSpec, Forever, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
-from antiphon.supervision.tree import Node
 
 _SHARDS = 8
 """Sessions spread over this many supervisors: one that gives up takes an eighth of them along."""
@@ -221,6 +214,16 @@ class Server:
             (self.workers, self.responses, self.directory),
             drain_s=lambda: live.current.shutdown.drain_s,
         )
+        self.overall = ServerStatus(
+            served=self.pools,
+            router=self.router,
+            store=self.store_status,
+            prompts=self.prompts,
+            policy=self._policy,
+            watchman=self.watchman,
+            root=lambda: self.tree,
+            lag=lambda: self._lag,
+        )
         self.tree = self._tree([shard for _, shard in shards])
 
     async def run(self, stop: trio.Event, on_ready: Callable[[], None]) -> Outcome:
@@ -238,75 +241,10 @@ class Server:
         """All that clients may ask for, the first model first."""
         return tuple(card.name for card in self.router.cards())
 
-    def not_ready(self) -> tuple[str, ...]:
-        """Why no traffic should come now; empty when it should."""
-        reasons = []
-        if self.watchman.draining:
-            reasons.append("draining")
-        if (problem := self.store_status.problem()) is not None:
-            reasons.append(f"store: {problem}")
-        if self._policy is not None and (problem := self._policy.problem()) is not None:
-            reasons.append(f"moderation: {problem}")
-        problems = self._problems()
-        if len(problems) == len(self.pools):
-            reasons += problems
-        return tuple(reasons)
-
-    def concerns(self) -> tuple[str, ...]:
-        """What an operator has to see to although traffic may come."""
-        policy = None if self._policy is None else self._policy.concern()
-        concerns = {
-            "store": self.store_status.concern(),
-            "moderation": policy,
-            "prompts": self.prompts.concern(),
-        }
-        problems = self._problems()
-        degraded = problems if len(problems) < len(self.pools) else []
-        return (*(f"{who}: {why}" for who, why in concerns.items() if why is not None), *degraded)
-
     def pids(self) -> tuple[int, ...]:
         """Every child process that runs now."""
         judges = () if self._policy is None else self._policy.pids()
         return (*host_pids(self.pools), *judges)
-
-    def _problems(self) -> list[str]:
-        return [problem for pool in self.pools if (problem := pool.problem()) is not None]
-
-    def slots(self) -> tuple[SlotView, ...]:
-        """Every slot of every pool; none of those whose engine has not been ready."""
-        now = trio.current_time()
-        return tuple(view for pool in self.pools for view in slot_views(pool.engine, now))
-
-    def snapshot(self) -> Node:
-        """The supervision tree as plain values."""
-        return self.tree.snapshot()
-
-    def breakers(self) -> tuple[BreakerStatistics, ...]:
-        """Every circuit breaker there is."""
-        engines = (pool.engine.pool.breaker.statistics() for pool in self.pools)
-        policy = () if self._policy is None else self._policy.breakers()
-        return (self.store_status.breaker.statistics(), *policy, *engines)
-
-    def replicas(self) -> tuple[ReplicaStatistics, ...]:
-        """Every replica of the engines that are elsewhere."""
-        return tuple(
-            replace(replica, model=pool.name)
-            for pool in self.pools
-            if pool.upstream is not None
-            for replica in pool.upstream.statistics()
-        )
-
-    def pool_statuses(self) -> tuple[PoolStatus, ...]:
-        """How each pool stands."""
-        return tuple(pool_status(pool.routed, pool.problem()) for pool in self.pools)
-
-    def routing(self) -> tuple[Routing, ...]:
-        """The last decisions of the router."""
-        return self.router.recent()
-
-    def runtime(self) -> RuntimeStatistics:
-        """The event loop, while it runs."""
-        return runtime_statistics(self._lag)
 
     def _tree(self, shards: list[Supervisor]) -> Supervisor:
         """Ops comes first, so that health answers while the model loads and while streams drain."""
@@ -335,7 +273,7 @@ class Server:
         )
         policy = self._policy
         ops = make_ops_app(
-            _Sources(self),
+            self.overall,
             self._http,
             self.registry,
             self.telemetry,
@@ -385,21 +323,6 @@ class Server:
 
     def _generation(self) -> GenerationSettings:
         return self._live.current.generation
-
-
-class _Sources:
-    """What the operations pages read: snapshots only."""
-
-    def __init__(self, server: Server) -> None:
-        self.not_ready = server.not_ready
-        self.concerns = server.concerns
-        self.slots = server.slots
-        self.tree = server.snapshot
-        self.runtime = server.runtime
-        self.breakers = server.breakers
-        self.replicas = server.replicas
-        self.pools = server.pool_statuses
-        self.routing = server.routing
 
 
 def _http_child(

@@ -11,7 +11,7 @@ import click
 from antiphon.cli_options import config_option, quietly
 
 if TYPE_CHECKING:
-    from antiphon.records import PromptActivation, PromptVersion
+    from antiphon.context_records import PromptActivation, PromptVersion
 
 _LONGEST_BYTES = 1 << 20
 _FIRST_LINE = 60

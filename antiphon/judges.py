@@ -16,10 +16,11 @@ from antiphon.errors import JudgeLost, JudgeStartFailed, SettingsError
 from antiphon.judge.config import JudgeConfig, encode_config
 from antiphon.judge.wire import encode_command, frame_decoder
 from antiphon.judging import HaltJudge, JudgeCommand, JudgeFrame
-from antiphon.ports import Chat, Telemetry
+from antiphon.ports import Chat
 from antiphon.processes.link import Contract, ProcessLink, launch
 from antiphon.settings import Settings
 from antiphon.storage import StoreAccess
+from antiphon.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 

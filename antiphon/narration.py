@@ -10,9 +10,10 @@ from typing import Protocol
 import msgspec
 
 from antiphon.errors import AntiphonError, StoreFailed
-from antiphon.events import CancelCause, FinishReason, TokenLogprob, TurnPlaced
+from antiphon.events import CancelCause, TokenLogprob
 from antiphon.ids import ItemId
 from antiphon.records import Response, ResponseStatus
+from antiphon.turn_events import FinishReason, TurnPlaced
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="opened"):

@@ -18,9 +18,10 @@ from antiphon.engine.upstream import Upstream, UpstreamModel
 from antiphon.hosts import engine_launcher, model_tokenizer
 from antiphon.ids import ModelName
 from antiphon.live_settings import LiveSettings
-from antiphon.ports import EngineLauncher, EngineLink, ModelCard, Telemetry
+from antiphon.ports import EngineLauncher, EngineLink, ModelCard
 from antiphon.settings import Settings, check_model_names, pool_settings
 from antiphon.supervision.spec import ChildSpec
+from antiphon.telemetry import Telemetry
 from antiphon.upstreams import EngineParts, make_upstream, upstream_parts
 
 FIRST = ""

@@ -29,9 +29,10 @@ from typing import Any
 import httpx2
 import trio
 
+from antiphon.context_records import Memory, Summary
 from antiphon.ids import LOCAL_USER, ConversationId
 from antiphon.persistence.bridge import open_store
-from antiphon.records import Memory, Page, Summary
+from antiphon.records import Page
 from antiphon.testing.databases import private_postgres
 from antiphon.testing.process import ServerProcess, running_server
 

@@ -12,7 +12,7 @@ import trio.testing
 from antiphon.actors.breaker import Permit
 from antiphon.app import Server
 from antiphon.errors import AskTimeout, QueueFull
-from antiphon.events import Admit, CancelCause, Message, Sampling, Turn, TurnFailed
+from antiphon.events import Admit, CancelCause, Message, Sampling, Turn
 from antiphon.ids import ActorPath, RequestId
 from antiphon.live_settings import Effect, LiveSettings
 from antiphon.pools import FIRST
@@ -26,6 +26,7 @@ from antiphon.testing.models import prepared_default_model
 from antiphon.testing.rig import read_next
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.stores import ScriptedOpener
+from antiphon.turn_events import TurnFailed
 
 pytestmark = pytest.mark.engine
 SETTINGS = msgspec.structs.replace(Settings(), bind="127.0.0.1:0", ops_bind="127.0.0.1:0")
@@ -82,12 +83,12 @@ async def test_a_server_is_ready_once_engine_and_scheduler_are(
     autojump_clock: trio.testing.MockClock,
 ):
     async with running(SETTINGS, manual()) as server:
-        assert server.not_ready() == ()
+        assert server.overall.not_ready() == ()
 
         server.schedule.schedule = None
-        assert server.not_ready() == (f"scheduler {server.name}: starting",)
+        assert server.overall.not_ready() == (f"scheduler {server.name}: starting",)
         server.status.ready = False
-        assert server.not_ready() == (f"engine {server.name}: starting",)
+        assert server.overall.not_ready() == (f"engine {server.name}: starting",)
 
 
 async def test_slots_show_the_life_of_a_request(autojump_clock: trio.testing.MockClock):
@@ -97,12 +98,12 @@ async def test_slots_show_the_life_of_a_request(autojump_clock: trio.testing.Moc
         for name in ("a", "b"):
             streams.append(await server.directory.open_turn(a_turn(server, name)))
             await trio.testing.wait_all_tasks_blocked()
-        before = [(slot.state, slot.request_id) for slot in server.slots()]
+        before = [(slot.state, slot.request_id) for slot in server.overall.slots()]
         launcher.link.step()
         await trio.testing.wait_all_tasks_blocked()
         streams[1].cancel(CancelCause.DISCONNECT)
         await trio.testing.wait_all_tasks_blocked()
-        after = [(slot.state, slot.tokens) for slot in server.slots()]
+        after = [(slot.state, slot.tokens) for slot in server.overall.slots()]
         streams[0].cancel(CancelCause.DISCONNECT)
 
     assert before == [("prefill", "a"), ("prefill", "b"), ("free", None)]
@@ -135,9 +136,9 @@ async def test_readiness_names_an_open_circuit_until_its_next_try_is_due(
             assert isinstance(admitted, Permit)
             with suppress(AskTimeout), admitted:
                 raise AskTimeout(ActorPath("root/pools"), 15.0)
-        named = server.not_ready()
+        named = server.overall.not_ready()
         await trio.sleep(1.0)
-        due = server.not_ready()
+        due = server.overall.not_ready()
 
     assert named == (f"circuit engine {server.name}: open for 1.0 s",)
     assert due == ()

@@ -66,16 +66,18 @@ async def running(settings: Settings, judges: ScriptedJudges) -> AsyncIterator[S
 async def test_without_a_judge_a_server_whose_rules_fail_closed_is_not_ready(tmp_path: Path):
     judges = ScriptedJudges()
     async with running(with_rules(tmp_path), judges) as server:
-        assert server.not_ready() == ()
+        assert server.overall.not_ready() == ()
         judges.broken = "no memory"
         judges.link.die()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert server.not_ready() == ("moderation: no judge process works (down: no memory)",)
-        node = node_at(server.snapshot(), "root/moderation/judges/judge-1")
+        assert server.overall.not_ready() == (
+            "moderation: no judge process works (down: no memory)",
+        )
+        node = node_at(server.overall.tree(), "root/moderation/judges/judge-1")
         assert node is not None
         assert node.state != "up"
-        assert node_at(server.snapshot(), "root/moderation/desk").state == "up"
+        assert node_at(server.overall.tree(), "root/moderation/desk").state == "up"
 
 
 async def test_with_rules_that_fail_open_it_is_a_concern(tmp_path: Path):
@@ -86,8 +88,10 @@ async def test_with_rules_that_fail_open_it_is_a_concern(tmp_path: Path):
         judges.link.die()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert server.not_ready() == ()
-        assert server.concerns() == ("moderation: no judge process works (down: no memory)",)
+        assert server.overall.not_ready() == ()
+        assert server.overall.concerns() == (
+            "moderation: no judge process works (down: no memory)",
+        )
 
 
 async def test_rules_that_are_broken_later_are_a_concern(tmp_path: Path):
@@ -98,17 +102,17 @@ async def test_rules_that_are_broken_later_are_a_concern(tmp_path: Path):
         with pytest.raises(RulesError):
             await server.reload.reload("test")
 
-        [concern] = server.concerns()
+        [concern] = server.overall.concerns()
         assert concern.startswith(f"moderation: rules refused: {settings.policy.rules}:1: format")
-        assert server.not_ready() == ()
+        assert server.overall.not_ready() == ()
 
 
 async def test_a_policy_that_is_off_starts_no_process_and_lets_all_pass():
     judges = ScriptedJudges()
     async with running(with_policy(enabled=False), judges) as server:
-        assert node_at(server.snapshot(), "root/moderation") is None
+        assert node_at(server.overall.tree(), "root/moderation") is None
         assert not judges.links
-        assert (server.not_ready(), server.concerns()) == ((), ())
+        assert (server.overall.not_ready(), server.overall.concerns()) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import trio.testing
 from antiphon.alias_settings import AliasSettings
 from antiphon.app import Server
 from antiphon.errors import SettingsError
-from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnPlaced
+from antiphon.events import Message, Sampling, Turn
 from antiphon.ids import ModelName, RequestId
 from antiphon.live_settings import LiveSettings
 from antiphon.pools import FIRST, host_pids, served_names
@@ -25,6 +25,7 @@ from antiphon.testing.models import prepared_default_model
 from antiphon.testing.rig import read_all
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.stores import ScriptedOpener
+from antiphon.turn_events import TurnEnded, TurnPlaced
 
 pytestmark = pytest.mark.engine
 SETTINGS = msgspec.structs.replace(
@@ -89,13 +90,13 @@ async def test_every_pool_is_in_the_tree_and_answers_by_its_name(
     first, second = launcher(3, 11), launcher(2, 22)
     async with running(first, second) as server:
         for name in ("pool:one", "pool:two"):
-            assert node_at(server.snapshot(), f"root/pools/{name}/scheduler") is not None
+            assert node_at(server.overall.tree(), f"root/pools/{name}/scheduler") is not None
         places = []
         for model in ("one", "two", "auto"):
             stream = await server.directory.open_turn(a_turn(model, model))
             places.append(await stream.next_event())
             assert isinstance((await read_all(stream))[-1], TurnEnded)
-        slots = [(slot.model, slot.slot) for slot in server.slots()]
+        slots = [(slot.model, slot.slot) for slot in server.overall.slots()]
         pids = set(host_pids(server.pools))
 
     assert [(type(each), each.model) for each in places] == [
@@ -104,8 +105,8 @@ async def test_every_pool_is_in_the_tree_and_answers_by_its_name(
     assert slots == [("one", 0), ("one", 1), ("one", 2), ("two", 0), ("two", 1)]
     assert server.names == ("one", "two", "auto")
     assert pids == {11, 22}
-    assert [pool.cost for pool in server.pool_statuses()] == [1.0, 2.0]
-    assert [each.name for each in server.breakers() if "engine" in each.name] == [
+    assert [pool.cost for pool in server.overall.pools()] == [1.0, 2.0]
+    assert [each.name for each in server.overall.breakers() if "engine" in each.name] == [
         "engine one",
         "engine two",
     ]
@@ -116,15 +117,15 @@ async def test_a_server_is_ready_while_one_pool_can_serve_and_names_the_other(
 ):
     first, second = launcher(3, 11), launcher(2, 22)
     async with running(first, second) as server:
-        assert (server.not_ready(), server.concerns()) == ((), ())
+        assert (server.overall.not_ready(), server.overall.concerns()) == ((), ())
 
         server.pools[0].engine.status.ready = False
-        assert server.not_ready() == ()
-        assert server.concerns() == ("engine one: starting",)
+        assert server.overall.not_ready() == ()
+        assert server.overall.concerns() == ("engine one: starting",)
 
         server.pools[1].engine.status.ready = False
-        assert server.not_ready() == ("engine one: starting", "engine two: starting")
-        assert server.concerns() == ()
+        assert server.overall.not_ready() == ("engine one: starting", "engine two: starting")
+        assert server.overall.concerns() == ()
 
 
 async def test_a_pool_that_cannot_be_kept_running_leaves_the_others_alone(
@@ -140,7 +141,7 @@ async def test_a_pool_that_cannot_be_kept_running_leaves_the_others_alone(
             stream = await server.directory.open_turn(a_turn(str(number), "auto"))
             assert isinstance((await read_all(stream))[-1], TurnEnded)
 
-        assert server.not_ready() == ()
+        assert server.overall.not_ready() == ()
         assert outcomes == []
         assert len(first.links) == 1
 

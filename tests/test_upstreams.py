@@ -12,15 +12,7 @@ from antiphon.check import examine
 from antiphon.engine.models import SilentProgress
 from antiphon.engine.upstream import prepare_upstream, survey
 from antiphon.errors import InvalidRequest
-from antiphon.events import (
-    Delta,
-    Message,
-    Sampling,
-    Turn,
-    TurnEnded,
-    TurnEvent,
-    Usage,
-)
+from antiphon.events import Message, Sampling, Turn
 from antiphon.http.openai.parse import parse_chat
 from antiphon.http.openai.turns import make_turn
 from antiphon.ids import ActorPath, RequestId
@@ -36,6 +28,7 @@ from antiphon.testing.judges import ScriptedJudges
 from antiphon.testing.replicas import ScriptedReplica, serve_replica
 from antiphon.testing.rig import read_all
 from antiphon.testing.stores import ScriptedOpener
+from antiphon.turn_events import Delta, TurnEnded, TurnEvent, Usage
 from antiphon.upstream_settings import UpstreamSettings
 
 
@@ -91,12 +84,12 @@ def paths(node: Node) -> list[str]:
 async def until(server: Server, is_ready: bool) -> tuple[str, ...]:
     """The reasons once the server is, or isn't, ready; the replicas' news say when to look."""
     assert server.upstream is not None
-    while (not server.not_ready()) is not is_ready:
+    while (not server.overall.not_ready()) is not is_ready:
         fleet = server.upstream.fleet
         assert fleet is not None
         with trio.move_on_after(0.05):
             await fleet.news()
-    return server.not_ready()
+    return server.overall.not_ready()
 
 
 async def test_a_server_answers_from_its_replicas_and_needs_no_model(nursery: trio.Nursery):
@@ -108,14 +101,16 @@ async def test_a_server_answers_from_its_replicas_and_needs_no_model(nursery: tr
         assert isinstance(last, TurnEnded)
         assert last.usage == Usage(prompt_tokens=11, completion_tokens=4)
         assert "".join(e.text for e in events if isinstance(e, Delta)) == "one two three four"
-        assert server.not_ready() == ()
-        assert [path for path in paths(server.snapshot()) if path.startswith("root/pools/")] == [
+        assert server.overall.not_ready() == ()
+        assert [
+            path for path in paths(server.overall.tree()) if path.startswith("root/pools/")
+        ] == [
             "root/pools/pool:m",
             "root/pools/pool:m/replicas",
             "root/pools/pool:m/driver",
             "root/pools/pool:m/scheduler",
         ]
-        (replica,) = server.replicas()
+        (replica,) = server.overall.replicas()
         assert (replica.state, replica.started) == ("up", 1)
         assert server.status.pid is None
         assert server.directory.capabilities(server.name).window == 4096
@@ -156,14 +151,14 @@ async def test_what_the_replicas_cannot_do_is_refused_before_admission(nursery: 
 async def test_a_restart_of_the_replicas_restarts_what_stands_on_them(nursery: trio.Nursery):
     url = await serve_replica(ScriptedReplica(), nursery)
     async with running(settings_for(url)) as server:
-        pool = node_at(server.snapshot(), "root/pools/pool:m")
+        pool = node_at(server.overall.tree(), "root/pools/pool:m")
         assert pool is not None
         assert [child.incarnation for child in pool.children] == [1, 1, 1]
 
         await Operator(lambda: server.tree, {}).restart(ActorPath("root/pools/pool:m/replicas"))
 
         assert isinstance((await read(server, "t"))[-1], TurnEnded)
-        pool = node_at(server.snapshot(), "root/pools/pool:m")
+        pool = node_at(server.overall.tree(), "root/pools/pool:m")
         assert pool is not None
         assert [child.incarnation for child in pool.children] == [2, 2, 2]
 

@@ -146,7 +146,7 @@ class RateLimited(RequestError):
     retry_after_s: float | None
     """None: what was asked for is more than the limit by itself, and no waiting helps."""
     limits: tuple[Any, ...] = ()
-    """`events.RateLimit` of each limit, as it stands."""
+    """`turn_events.RateLimit` of each limit, as it stands."""
 
     def __str__(self) -> str:
         if self.retry_after_s is None:

@@ -16,8 +16,8 @@ from antiphon.errors import AddressSuspended, KeySuspended, RateLimited
 from antiphon.http.addresses import is_loopback, is_somebodys
 from antiphon.http.buckets import Buckets, Rate
 from antiphon.ids import LOCAL_USER, UserId
-from antiphon.ports import Telemetry
 from antiphon.records import Principal
+from antiphon.telemetry import Telemetry
 
 SLOWED = "abuse_slow"
 SUSPENDED = "abuse_suspended"

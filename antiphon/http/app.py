@@ -22,9 +22,10 @@ from antiphon.http.openai.responses.routes import ResponseRoutes
 from antiphon.http.openai.stored_chat.routes import StoredChatRoutes
 from antiphon.http.openai.users.routes import UserRoutes
 from antiphon.moderating import Moderation
-from antiphon.ports import Accounts, Chat, Contents, Responses, Telemetry
+from antiphon.ports import Accounts, Chat, Contents, Responses
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.storage import StoreAccess
+from antiphon.telemetry import Telemetry
 
 
 def make_api_app(

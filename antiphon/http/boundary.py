@@ -20,8 +20,8 @@ from antiphon.http.body_stream import PacedRequest
 from antiphon.http.brakes import Brakes
 from antiphon.http.errors import ErrorReply, describe_error, error_body, error_headers
 from antiphon.http.exchange import Exchange, current_exchange, exchange_of
-from antiphon.ports import Telemetry
 from antiphon.settings import HttpSettings
+from antiphon.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from antiphon.http.abuse import AbuseGate
 from antiphon.http.addresses import client_address, is_loopback
 from antiphon.http.buckets import Buckets, Rate
 from antiphon.ids import UserId
-from antiphon.ports import Telemetry
+from antiphon.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 

@@ -44,8 +44,8 @@ from antiphon.errors import (
     Unauthenticated,
     UnknownCursor,
 )
-from antiphon.events import RateLimit
 from antiphon.http.limits import rate_limit_headers
+from antiphon.turn_events import RateLimit
 
 _MAX_RETRY_AFTER_S = 60.0
 """openai-node ignores advice over 60 s and openai-python gives up at 120 s."""

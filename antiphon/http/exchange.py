@@ -13,11 +13,12 @@ import trio
 from hypercorn.typing import HTTPScope
 from quart import request
 
-from antiphon.events import CancelCause, Usage
+from antiphon.events import CancelCause
 from antiphon.http.connection import CONNECTION_KEY, Facts
 from antiphon.ids import RequestId, new_request_id
-from antiphon.ports import Telemetry
 from antiphon.records import Principal
+from antiphon.telemetry import Telemetry
+from antiphon.turn_events import Usage
 
 log = structlog.get_logger(__name__)
 

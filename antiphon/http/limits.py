@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from antiphon.events import RateLimit
+from antiphon.turn_events import RateLimit
 
 
 def rate_limit_headers(limits: Iterable[RateLimit]) -> dict[str, str]:

@@ -4,10 +4,10 @@ is remembered of nothing else. Units of work that delete call it while the items
 from collections import Counter
 from collections.abc import Sequence
 
+from antiphon.context_records import MemoryOrigin
 from antiphon.persistence import memories, work
 from antiphon.persistence.conversations import HOLD_ALONE
 from antiphon.persistence.port import Row, Transaction, statement
-from antiphon.records import MemoryOrigin
 
 _WHERE = {
     "conversations": "conversation_id = ANY($1)",

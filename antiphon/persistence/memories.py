@@ -7,12 +7,13 @@ conversations that it is about: so nothing is remembered twice, and nothing of w
 from collections.abc import Sequence
 from hashlib import sha256
 
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.errors import InvalidRequest, UnknownCursor
 from antiphon.ids import ConversationId, ItemId, MemoryId, UserId
 from antiphon.persistence import conversations
 from antiphon.persistence.conversations import FIRST, LAST
 from antiphon.persistence.port import Row, Transaction, clean, statement
-from antiphon.records import Memory, MemoryOrigin, Page
+from antiphon.records import Page
 
 MOST_SHOWN = 200
 """Memories that a turn reads."""

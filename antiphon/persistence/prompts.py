@@ -1,10 +1,10 @@
 """Units of work on system prompts, which are the operator's and the same for all users: versions
 that never change, and which of them were in force since when."""
 
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.errors import RecordNotFound
 from antiphon.persistence import codec
 from antiphon.persistence.port import Row, Transaction, statement
-from antiphon.records import PromptActivation, PromptVersion
 
 # Of two that take the same number, one waits for the other's commit, and takes the next.
 _ADD = statement(

@@ -1,14 +1,12 @@
 """The store: the contract's methods, each one unit of work on a database, whichever it is."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Sequence
 
 from antiphon.ids import (
     ConversationId,
     FileId,
     ItemId,
     KeyId,
-    MemoryId,
     ModelName,
     NodeId,
     ResponseId,
@@ -23,21 +21,15 @@ from antiphon.persistence import (
     expiry,
     files,
     leases,
-    memories,
     people,
     policy,
-    prompts,
     quotas,
     responses,
-    summaries,
     turns,
-    work,
 )
+from antiphon.persistence.context_store import SqlContextStore
 from antiphon.persistence.expiry import Retention
-from antiphon.persistence.memories import add as add_memories
-from antiphon.persistence.port import Database, Transaction
-from antiphon.persistence.work import finish as finish_work
-from antiphon.persistence.work import renew as renew_work
+from antiphon.persistence.port import Database
 from antiphon.quotas import Bill, Reservation, Reserved, UsageSum, UsedUp
 from antiphon.records import (
     Accepted,
@@ -50,37 +42,29 @@ from antiphon.records import (
     FinalState,
     Item,
     JsonObject,
-    Memory,
     NewTurn,
     Orphan,
     Page,
-    PendingWork,
-    PromptActivation,
-    PromptVersion,
     Receipt,
     Repeated,
     Response,
     ResponseKind,
-    Summary,
     TokenUsage,
     UsageEntry,
     User,
 )
 from antiphon.verdicts import PolicyEvent
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 _ERASED_AT_ONCE = 100
 """Conversations that one transaction of an erasure removes, so that other writers get their
 turn."""
 
 
-class SqlStore:
+class SqlStore(SqlContextStore):
     """A `storage.Store`. It has the flavour of its database: Trio's, behind the bridge."""
 
     def __init__(self, database: Database, retention: Retention | None = None) -> None:
-        self._database = database
+        super().__init__(database)
         self._retention = Retention() if retention is None else retention
 
     @property
@@ -192,73 +176,6 @@ class SqlStore:
         self, user: UserId, conversation: ConversationId, id: ItemId, now_ms: int
     ) -> Receipt | None:
         return await self._tidied(await self._write(deletion.item, user, conversation, id, now_ms))
-
-    async def take_work(
-        self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 8
-    ) -> tuple[PendingWork, ...]:
-        return await self._write(work.take, owner, now_ms, lease_ms=lease_ms, limit=limit)
-
-    async def renew_work(self, work: PendingWork, owner: NodeId, *, lease_ms: int) -> bool:
-        return await self._write(renew_work, work, owner, lease_ms)
-
-    async def finish_work(
-        self,
-        work: PendingWork,
-        owner: NodeId,
-        *,
-        remembered: ItemId | None = None,
-        again_ms: int | None = None,
-    ) -> bool:
-        return await self._write(finish_work, work, owner, remembered, again_ms)
-
-    async def give_title(
-        self, user: UserId, id: ConversationId, title: str, *, of: Sequence[ItemId] = ()
-    ) -> bool:
-        return await self._write(conversations.give_title, user, id, title, of)
-
-    async def summary(self, user: UserId, conversation: ConversationId) -> Summary | None:
-        return await self._read(summaries.get, user, conversation)
-
-    async def add_summary(self, user: UserId, summary: Summary) -> bool:
-        return await self._write(summaries.add, user, summary)
-
-    async def memories(self, user: UserId, page: Page) -> tuple[Memory, ...]:
-        return await self._read(memories.listed, user, page)
-
-    async def memory(self, user: UserId, id: MemoryId) -> Memory | None:
-        return await self._read(memories.get, user, id)
-
-    async def add_memories(
-        self, user: UserId, memories: Sequence[Memory], *, most: int
-    ) -> tuple[Memory, ...]:
-        return await self._write(add_memories, user, memories, most)
-
-    async def update_memory(
-        self, user: UserId, id: MemoryId, text: str, now_ms: int
-    ) -> Memory | None:
-        return await self._write(memories.update, user, id, text, now_ms)
-
-    async def delete_memory(self, user: UserId, id: MemoryId, now_ms: int) -> Receipt | None:
-        return await self._tidied(await self._write(deletion.memory, user, id, now_ms))
-
-    async def delete_memories(self, user: UserId, now_ms: int) -> Receipt:
-        receipt = await self._write(deletion.all_memories, user, now_ms)
-        await self._database.tidy()
-        return receipt
-
-    async def add_prompt(self, name: str, text: str, note: str, now_ms: int) -> PromptVersion:
-        return await self._write(prompts.add, name, text, note, now_ms)
-
-    async def prompt_versions(self, name: str | None = None) -> tuple[PromptVersion, ...]:
-        return await self._read(prompts.versions, name)
-
-    async def activate_prompt(
-        self, name: str, arms: dict[int, float], now_ms: int
-    ) -> PromptActivation:
-        return await self._write(prompts.activate, name, arms, now_ms)
-
-    async def prompt_activations(self, name: str | None = None) -> tuple[PromptActivation, ...]:
-        return await self._read(prompts.activations, name)
 
     async def accept_turn(self, turn: NewTurn) -> Accepted | Repeated:
         return await self._write(turns.accept, turn)
@@ -414,25 +331,4 @@ class SqlStore:
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         receipt = await self._write(expiry.expire, self._retention, now_ms, limit)
         await self._database.tidy(deleted=bool(receipt.rows))
-        return receipt
-
-    async def _read(
-        self,
-        work: Callable[Concatenate[Transaction, P], Awaitable[R]],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> R:
-        return await self._database.read(lambda tx: work(tx, *args, **options))
-
-    async def _write(
-        self,
-        work: Callable[Concatenate[Transaction, P], Awaitable[R]],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> R:
-        return await self._database.write(lambda tx: work(tx, *args, **options))
-
-    async def _tidied(self, receipt: Receipt | None) -> Receipt | None:
-        if receipt is not None:
-            await self._database.tidy()
         return receipt

@@ -1,10 +1,10 @@
 """Units of work on summaries: what stands for a conversation's first items, at most one each."""
 
+from antiphon.context_records import Summary
 from antiphon.ids import ConversationId, ItemId, UserId
 from antiphon.persistence import conversations
 from antiphon.persistence.conversations import ITEM_POSITION
 from antiphon.persistence.port import Row, Transaction, statement
-from antiphon.records import Summary
 
 # Of one whose last item were gone, nobody could tell where it ends: as if there were none.
 _COLUMNS = "s.conversation_id, i.id, s.items, s.tokens, s.text, s.made_by, s.created_ms"

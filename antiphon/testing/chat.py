@@ -6,22 +6,19 @@ from collections.abc import Sequence
 import trio
 
 from antiphon.errors import AntiphonError, ModelNotFound
-from antiphon.events import (
-    CancelCause,
-    Capabilities,
+from antiphon.events import CancelCause, Capabilities, Message, Turn
+from antiphon.ids import ModelName
+from antiphon.ports import ModelCard, SamplingDefaults
+from antiphon.turn_events import (
     ChoiceEnded,
     Delta,
     FinishReason,
-    Message,
-    Turn,
     TurnEnded,
     TurnEvent,
     TurnFailed,
     TurnPlaced,
     Usage,
 )
-from antiphon.ids import ModelName
-from antiphon.ports import ModelCard, SamplingDefaults
 
 MODEL = ModelName("scripted/model")
 

@@ -4,14 +4,7 @@ must hold whatever was done to the server, and says who broke it."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-)
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnEvent, TurnFailed
 
 Violation = str
 

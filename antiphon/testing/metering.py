@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import trio
 
 from antiphon.errors import AntiphonError
-from antiphon.events import RateLimit, Turn, Usage
+from antiphon.events import Turn
+from antiphon.turn_events import RateLimit, Usage
 
 
 @dataclass(eq=False)

@@ -19,12 +19,13 @@ from antiphon.events import Message, Sampling, Turn
 from antiphon.ids import ModelName, RequestId
 from antiphon.moderating import JudgeLauncher
 from antiphon.policy_settings import PolicySettings
-from antiphon.ports import Chat, Telemetry
+from antiphon.ports import Chat
 from antiphon.storage import StoreAccess
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.supervision.tree import Node
+from antiphon.telemetry import Telemetry
 from antiphon.testing.telemetry import NullTelemetry
 from antiphon.verdicts import PolicyEvent
 

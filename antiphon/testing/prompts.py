@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 import trio
 
-from antiphon.records import PromptActivation, PromptVersion
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.storage import Store
 
 R = TypeVar("R")

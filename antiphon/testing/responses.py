@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import trio
 
 from antiphon.errors import AntiphonError, RecordNotFound, UnknownCursor
-from antiphon.events import CancelCause, FinishReason, TurnPlaced
+from antiphon.events import CancelCause
 from antiphon.ids import ConversationId, ItemId, ModelName, ResponseId, UserId
 from antiphon.narration import (
     Ended,
@@ -37,6 +37,7 @@ from antiphon.records import (
     TokenUsage,
 )
 from antiphon.storage import Store
+from antiphon.turn_events import FinishReason, TurnPlaced
 
 R = TypeVar("R")
 T = TypeVar("T", Item, Response)

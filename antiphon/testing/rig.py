@@ -22,7 +22,7 @@ from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.actors.scheduling.scheduler import ScheduleView
 from antiphon.actors.sessions.charges import Charges
 from antiphon.actors.sessions.directory import Directory
-from antiphon.events import Message, Sampling, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
+from antiphon.events import Message, Sampling, Turn
 from antiphon.ids import ModelName, RequestId
 from antiphon.moderating import Moderation
 from antiphon.ports import (
@@ -31,16 +31,17 @@ from antiphon.ports import (
     Meter,
     ModelCard,
     SamplingDefaults,
-    Telemetry,
     TurnStream,
 )
 from antiphon.settings import Settings
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import ChildSpec, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.telemetry import Telemetry
 from antiphon.testing.scripted import ScriptedLauncher
 from antiphon.testing.telemetry import RecordingTelemetry
 from antiphon.tools import Tool, ToolFormat
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 from antiphon.workload import Workload
 
 MODEL = ModelName("scripted")

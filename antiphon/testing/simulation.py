@@ -18,7 +18,7 @@ import trio.testing
 from antiphon import faults
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.errors import AntiphonError
-from antiphon.events import Admit, CancelCause, Sampling, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import Admit, CancelCause, Sampling
 from antiphon.fault_plan import Site
 from antiphon.faults import Injector
 from antiphon.settings import HttpSettings
@@ -28,6 +28,7 @@ from antiphon.testing.rig import MODEL, Rig, running_rig
 from antiphon.testing.schedules import seeded_schedule
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.web import ConnectionCut, connected, local_web, read_answer, send_chat
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed
 
 _CLIENTS = 10
 _WEB_CLIENTS = 3

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+from antiphon.context_records import Memory, MemoryOrigin, Summary
 from antiphon.ids import (
     LOCAL_TENANT,
     ConversationId,
@@ -28,15 +29,12 @@ from antiphon.records import (
     File,
     FinalState,
     Item,
-    Memory,
-    MemoryOrigin,
     NewTurn,
     Page,
     Repeated,
     Response,
     ResponseKind,
     ResponseStatus,
-    Summary,
     TokenUsage,
     Trace,
     User,

@@ -10,26 +10,20 @@ from typing import Any, TypeVar, cast
 
 import trio
 
-from antiphon.errors import (
-    AntiphonError,
-    ConversationLocked,
-    IdempotencyMismatch,
-    RecordNotFound,
-)
+from antiphon.context_records import Memory, Summary
+from antiphon.errors import AntiphonError, ConversationLocked, IdempotencyMismatch, RecordNotFound
 from antiphon.ids import ConversationId, ItemId, ModelName, NodeId, ResponseId, UserId
 from antiphon.records import (
     Accepted,
     EventBatch,
     FinalState,
     Item,
-    Memory,
     NewTurn,
     Orphan,
     Receipt,
     Repeated,
     Response,
     ResponseStatus,
-    Summary,
 )
 from antiphon.storage import Store
 

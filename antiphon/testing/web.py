@@ -13,7 +13,14 @@ import msgspec
 import trio
 
 from antiphon.errors import AntiphonError
-from antiphon.events import (
+from antiphon.http.app import make_api_app
+from antiphon.http.server import serve_http
+from antiphon.ports import Chat
+from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.telemetry import Telemetry
+from antiphon.testing.accounts import ScriptedAccounts
+from antiphon.testing.http import RawClient
+from antiphon.turn_events import (
     ChoiceEnded,
     Delta,
     FinishReason,
@@ -22,12 +29,6 @@ from antiphon.events import (
     TurnFailed,
     Usage,
 )
-from antiphon.http.app import make_api_app
-from antiphon.http.server import serve_http
-from antiphon.ports import Chat, Telemetry
-from antiphon.settings import GenerationSettings, HttpSettings
-from antiphon.testing.accounts import ScriptedAccounts
-from antiphon.testing.http import RawClient
 
 _DONE = "[DONE]"
 

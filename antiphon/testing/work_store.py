@@ -9,19 +9,10 @@ from typing import TypeVar, cast
 import trio
 import trio.testing
 
+from antiphon.context_records import Memory, Summary
 from antiphon.errors import AntiphonError, UnknownCursor
 from antiphon.ids import ConversationId, ItemId, ModelName, NodeId, TenantId, UserId
-from antiphon.records import (
-    Conversation,
-    Item,
-    Memory,
-    Page,
-    PendingWork,
-    Response,
-    ResponseKind,
-    Summary,
-    User,
-)
+from antiphon.records import Conversation, Item, Page, PendingWork, Response, ResponseKind, User
 from antiphon.storage import Store
 
 R = TypeVar("R")

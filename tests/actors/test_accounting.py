@@ -4,9 +4,10 @@ import trio
 import trio.testing
 
 from antiphon.actors.scheduling.schedule import QueueBounds
-from antiphon.events import CancelCause, TurnEnded, TurnFailed, Usage
+from antiphon.events import CancelCause
 from antiphon.testing.rig import MODEL, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.turn_events import TurnEnded, TurnFailed, Usage
 
 
 def manual(slots: int = 4) -> ScriptedLauncher:

@@ -10,22 +10,14 @@ import trio.testing
 
 from antiphon.actors.watchman import Watchman
 from antiphon.errors import ActorCrashed, GenerationFailed, TurnInterrupted
-from antiphon.events import (
-    Abort,
-    CancelCause,
-    EndReason,
-    HostFrame,
-    Message,
-    Released,
-    Step,
-    TurnFailed,
-)
+from antiphon.events import Abort, CancelCause, EndReason, HostFrame, Message, Released, Step
 from antiphon.ids import ActorPath, ModelName
 from antiphon.supervision.context import ChildContext
 from antiphon.testing.rig import Rig, WordTokenizer, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
 from antiphon.tools import Tool
+from antiphon.turn_events import TurnFailed
 
 
 def manual(slots: int = 4) -> ScriptedLauncher:

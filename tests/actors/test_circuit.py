@@ -6,10 +6,11 @@ import trio
 import trio.testing
 
 from antiphon.errors import ContextLengthExceeded, EngineUnavailable
-from antiphon.events import CancelCause, HostFrame, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import CancelCause, HostFrame
 from antiphon.ports import TurnStream
 from antiphon.testing.rig import Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed
 
 PATIENCE_S = 15.0
 """Of a turn whose engine is down."""

@@ -7,12 +7,12 @@ import trio
 import trio.testing
 
 from antiphon.errors import ActorCrashed
-from antiphon.events import Delta, TurnEnded, TurnEvent, TurnFailed
 from antiphon.ids import ModelName
 from antiphon.supervision.tree import Node
 from antiphon.testing.rig import read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.turn_events import Delta, TurnEnded, TurnEvent, TurnFailed
 
 SESSIONS = 12
 DOOMED = frozenset({"session-2", "session-4", "session-6", "session-8"})

@@ -10,23 +10,12 @@ import trio.testing
 
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.errors import HostLost, QueueExpired, QueueFull, TurnInterrupted
-from antiphon.events import (
-    Abort,
-    Admit,
-    CancelCause,
-    Delta,
-    Pause,
-    Resume,
-    Sampling,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import Abort, Admit, CancelCause, Pause, Resume, Sampling
 from antiphon.ports import TurnStream
 from antiphon.scheduling_settings import SchedulingSettings
 from antiphon.testing.rig import MODEL, Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.turn_events import Delta, TurnEnded, TurnEvent, TurnFailed, Usage
 from antiphon.workload import WorkloadClass
 
 _WORDS = 12

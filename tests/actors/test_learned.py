@@ -9,10 +9,10 @@ import trio.testing
 
 from antiphon.actors.scheduling.schedule import Learned, QueueBounds, learned_from
 from antiphon.errors import QueueFull
-from antiphon.events import TurnEnded, TurnEvent, TurnFailed
 from antiphon.ports import TurnStream
 from antiphon.testing.rig import Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed
 
 BOUNDS = QueueBounds(max_requests=4, max_tokens=10_000, deadline_s=100.0)
 

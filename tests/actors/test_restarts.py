@@ -7,11 +7,12 @@ import trio.testing
 
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.errors import EngineUnavailable, HostLost, QueueExpired
-from antiphon.events import HostCommand, HostFrame, Stats, Step, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import HostCommand, HostFrame, Stats, Step
 from antiphon.ports import TurnStream
 from antiphon.testing.rig import MODEL, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed
 
 
 def manual(slots: int = 4) -> ScriptedLauncher:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed
+from antiphon.events import CancelCause
 from antiphon.testing.rig import MODEL, Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.sweep import Fuse, Strike, crash, sweep
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed
 
 SESSION = "root/shard-1/session-1"
 OTHER_SESSION = "root/shard-0/session-2"

@@ -10,24 +10,11 @@ import pytest
 import trio
 
 from antiphon.errors import TurnInterrupted
-from antiphon.events import (
-    Admit,
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    EndReason,
-    Fault,
-    FinishReason,
-    HostCommand,
-    Message,
-    Released,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-)
+from antiphon.events import Admit, CancelCause, EndReason, Fault, HostCommand, Message, Released
 from antiphon.testing.rig import read_all, read_next, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.tools import CallDelta, CallEnded, CallStarted, Tool, Toolbox, ToolCall
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnEvent, TurnFailed
 
 WEATHER = Tool(
     name="get_weather",

@@ -18,25 +18,12 @@ from antiphon.errors import (
     QueueFull,
     TurnInterrupted,
 )
-from antiphon.events import (
-    Abort,
-    Admit,
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    EndReason,
-    FinishReason,
-    HostFrame,
-    SlotText,
-    Step,
-    TurnEnded,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import Abort, Admit, CancelCause, EndReason, HostFrame, SlotText, Step
 from antiphon.ids import ModelName
 from antiphon.testing.rig import read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnFailed, Usage
 
 
 def manual(slots: int = 4) -> ScriptedLauncher:

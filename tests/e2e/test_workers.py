@@ -11,9 +11,10 @@ import httpx2
 import pytest
 import trio
 
+from antiphon.context_records import Summary
 from antiphon.ids import LOCAL_USER, ConversationId
 from antiphon.persistence.bridge import open_store
-from antiphon.records import Page, Summary
+from antiphon.records import Page
 from antiphon.storage import Store
 from antiphon.testing.databases import private_postgres
 from antiphon.testing.process import ServerProcess, running_server

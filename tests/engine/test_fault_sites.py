@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 from antiphon import faults
 from antiphon.engine.config import HostConfig
 from antiphon.engine.process import HostLauncher, HostLink
-from antiphon.events import TurnEnded
 from antiphon.fault_plan import Action, Fault, FaultPlan, Site
 from antiphon.testing.history import TurnRecord, check_one_ending
 from antiphon.testing.rig import Rig, running_rig
 from antiphon.testing.vocabularies import END, byte_level_vocabulary
+from antiphon.turn_events import TurnEnded
 
 PATIENCE_S = 60.0
 SILENCE_S = 2.5

@@ -15,7 +15,7 @@ from antiphon.errors import (
     HostLost,
     QueueFull,
 )
-from antiphon.events import CancelCause, Delta, TokenLogprob
+from antiphon.events import CancelCause, TokenLogprob
 from antiphon.http.app import make_api_app
 from antiphon.http.openai.parse import parse_chat
 from antiphon.ids import LOCAL_TENANT
@@ -23,6 +23,7 @@ from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import MODEL
 from antiphon.testing.http import chat_body, serving
+from antiphon.turn_events import Delta
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 

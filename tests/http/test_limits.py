@@ -3,9 +3,9 @@
 import pytest
 
 from antiphon.errors import KeySuspended, Overloaded, RateLimited
-from antiphon.events import RateLimit
 from antiphon.http.errors import describe_error, error_body, error_headers
 from antiphon.http.limits import duration, rate_limit_headers
+from antiphon.turn_events import RateLimit
 
 LIMITS = (
     RateLimit(name="requests", limit=60, remaining=59, reset_s=1.0),

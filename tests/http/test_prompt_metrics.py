@@ -2,8 +2,8 @@
 
 from prometheus_client import CollectorRegistry
 
+from antiphon.context_records import PromptActivation
 from antiphon.http.ops.metrics import PrometheusTelemetry
-from antiphon.records import PromptActivation
 
 
 def test_turns_are_counted_by_version_and_end():

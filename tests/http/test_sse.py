@@ -7,18 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import HostLost
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    TokenLogprob,
-    TurnEnded,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import TokenLogprob
 from antiphon.http.openai.sse import HEARTBEAT, ChunkEncoder
 from antiphon.ids import ModelName, ResponseId
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnFailed, Usage
 
 USAGE = Usage(prompt_tokens=3, completion_tokens=4)
 

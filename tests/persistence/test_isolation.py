@@ -7,28 +7,11 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from antiphon.context_records import Memory, Summary
 from antiphon.errors import RecordNotFound, UnknownCursor
-from antiphon.ids import (
-    ConversationId,
-    FileId,
-    ItemId,
-    MemoryId,
-    ResponseId,
-    UserId,
-    new_memory_id,
-)
+from antiphon.ids import ConversationId, FileId, ItemId, MemoryId, ResponseId, UserId, new_memory_id
 from antiphon.persistence.store import SqlStore
-from antiphon.records import (
-    Claim,
-    Conversation,
-    Feedback,
-    Memory,
-    Page,
-    Rating,
-    Receipt,
-    ResponseKind,
-    Summary,
-)
+from antiphon.records import Claim, Conversation, Feedback, Page, Rating, Receipt, ResponseKind
 from antiphon.storage import Store
 from antiphon.testing.specimens import Writer, a_file, a_memory, an_item
 
@@ -65,11 +48,7 @@ OWN_ACCOUNT = {
 NEW = {"create_conversation", "add_file"}
 """They take no id of anything that exists."""
 
-METHODS = {
-    name: function
-    for name, function in vars(Store).items()
-    if inspect.iscoroutinefunction(function)
-}
+METHODS = dict(inspect.getmembers(Store, inspect.iscoroutinefunction))
 
 
 async def owned(writer: Writer) -> dict[Any, Any]:

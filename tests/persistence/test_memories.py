@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.errors import InvalidRequest, UnknownCursor
 from antiphon.ids import (
     ConversationId,
@@ -22,7 +23,7 @@ from antiphon.persistence.bridge import open_store
 from antiphon.persistence.memories import MOST_SHOWN
 from antiphon.persistence.port import Statement, Transaction
 from antiphon.persistence.store import SqlStore
-from antiphon.records import Memory, MemoryOrigin, Page
+from antiphon.records import Page
 from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.specimens import Writer, a_memory, an_item
 

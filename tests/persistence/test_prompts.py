@@ -3,10 +3,10 @@
 import pytest
 import trio
 
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.errors import RecordNotFound
 from antiphon.persistence.port import STATEMENTS, Statement
 from antiphon.persistence.store import SqlStore
-from antiphon.records import PromptActivation, PromptVersion
 
 
 async def test_versions_are_numbered_by_name(store: SqlStore):

@@ -10,11 +10,12 @@ import trio
 from antiphon import faults
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.errors import AntiphonError
-from antiphon.events import CancelCause, TurnEnded
+from antiphon.events import CancelCause
 from antiphon.fault_plan import Action, Fault, FaultPlan, Site
 from antiphon.testing.history import TurnRecord, check_one_ending
 from antiphon.testing.rig import Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
+from antiphon.turn_events import TurnEnded
 
 ROOMS = {"driver", "scheduler", "session"}
 ACTORS = ("root/pool/driver", "root/pool/scheduler", "root/shard-*")

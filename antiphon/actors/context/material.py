@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from antiphon.actors.context.recalling import ranks
+from antiphon.context_records import Memory, Summary
 from antiphon.events import Message
 from antiphon.ids import ItemId
 from antiphon.messages import shown, withheld_of
-from antiphon.records import Accepted, Item, Memory, Summary
+from antiphon.records import Accepted, Item
 from antiphon.views import Piece, PieceKind
 
 _SETTING = {"system", "developer"}

@@ -53,7 +53,8 @@ from antiphon.events import (
 )
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest, SlotIndex
-from antiphon.ports import EngineLauncher, EngineLink, Telemetry
+from antiphon.ports import EngineLauncher, EngineLink
+from antiphon.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 

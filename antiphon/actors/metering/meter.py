@@ -13,13 +13,14 @@ from antiphon.actors.metering.books import Books
 from antiphon.actors.metering.plans import Plans
 from antiphon.actors.metering.standing import rate_limited, rate_limits
 from antiphon.errors import StoreUnavailable
-from antiphon.events import RateLimit, Turn, Usage
+from antiphon.events import Turn
 from antiphon.ids import NodeId, ResponseId, UserId, new_response_id
 from antiphon.ports import Charge
 from antiphon.quotas import Reservation, Reserved, UsedUp
 from antiphon.records import TokenUsage
 from antiphon.storage import StoreAccess
 from antiphon.supervision.context import ChildContext
+from antiphon.turn_events import RateLimit, Usage
 
 
 class FreeCharge:

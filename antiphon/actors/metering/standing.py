@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from antiphon.errors import RateLimited
-from antiphon.events import RateLimit
 from antiphon.quotas import Standing, UsedUp
+from antiphon.turn_events import RateLimit
 
 _KINDS = ("requests", "tokens")
 

@@ -10,9 +10,9 @@ import structlog
 import trio
 
 from antiphon.errors import AntiphonError, StorageFull, StoreUnavailable
-from antiphon.ports import Telemetry
 from antiphon.storage import StoreAccess
 from antiphon.supervision.context import ChildContext
+from antiphon.telemetry import Telemetry
 from antiphon.verdicts import PolicyEvent
 
 log = structlog.get_logger(__name__)

@@ -18,23 +18,13 @@ from antiphon.actors.moderation.guards import llama_guard, qwen3guard
 from antiphon.actors.moderation.guards.opinion import Opinion
 from antiphon.actors.moderation.messages import Unjudged
 from antiphon.errors import ActorError, RequestError
-from antiphon.events import (
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    Sampling,
-    Turn,
-    TurnEnded,
-    TurnFailed,
-    TurnPlaced,
-)
-from antiphon.events import (
-    Refused as TurnRefused,
-)
+from antiphon.events import CancelCause, Sampling, Turn
 from antiphon.ids import ModelName, new_request_id
 from antiphon.policy.rules import GuardMatcher, Rule
 from antiphon.ports import Chat
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import ChoiceEnded, Delta, TurnEnded, TurnFailed, TurnPlaced
+from antiphon.turn_events import Refused as TurnRefused
 from antiphon.verdicts import Failure, Finding, Stage
 
 _FORMATS = {"llama_guard": llama_guard, "qwen3guard": qwen3guard}

@@ -9,7 +9,7 @@ from antiphon.actors.moderation.merging import gravest
 from antiphon.events import Turn
 from antiphon.ids import LOCAL_USER
 from antiphon.policy_settings import PolicySettings
-from antiphon.ports import Telemetry
+from antiphon.telemetry import Telemetry
 from antiphon.verdicts import Action, Finding, NotRun, PolicyEvent, Stage, Verdict
 
 LONGEST_TEXT = 2_000

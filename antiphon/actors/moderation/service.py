@@ -28,10 +28,11 @@ from antiphon.errors import MailboxFull, ModerationUnavailable
 from antiphon.events import Turn
 from antiphon.moderating import AllPass, Judge, JudgeLauncher
 from antiphon.policy_settings import PolicySettings
-from antiphon.ports import Chat, Telemetry
+from antiphon.ports import Chat
 from antiphon.storage import StoreAccess
 from antiphon.supervision.spec import ChildSpec, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.telemetry import Telemetry
 from antiphon.verdicts import CategoryScores, Failure
 
 _DESK_MAILBOX = 4096

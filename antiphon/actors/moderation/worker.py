@@ -31,18 +31,9 @@ from antiphon.actors.moderation.status import WorkerStatus
 from antiphon.actors.ref import Ref
 from antiphon.actors.reply import Reply
 from antiphon.errors import JudgeLost, JudgeStartFailed
-from antiphon.judging import (
-    Batch,
-    Beat,
-    Forget,
-    JudgeCommand,
-    Judged,
-    JudgeReady,
-    Loaded,
-    Unusable,
-)
+from antiphon.judging import Batch, Beat, Forget, JudgeCommand, Judged, JudgeReady, Loaded, Unusable
 from antiphon.moderating import JudgeLauncher, JudgeLink
-from antiphon.ports import Telemetry
+from antiphon.telemetry import Telemetry
 from antiphon.verdicts import Failure
 
 log = structlog.get_logger(__name__)

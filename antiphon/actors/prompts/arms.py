@@ -1,7 +1,7 @@
 """Which of the versions in force a conversation is given. Pure."""
 
 from antiphon.actors.routing.route import share_point
-from antiphon.records import PromptActivation
+from antiphon.context_records import PromptActivation
 
 
 def arm_of(activation: PromptActivation, conversation: str) -> int:

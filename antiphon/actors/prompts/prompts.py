@@ -14,9 +14,9 @@ import trio
 
 from antiphon.actors.accounts.cache import Cache
 from antiphon.actors.accounts.flights import Flights
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.errors import StoreError
 from antiphon.prompts import label_of, variables_of
-from antiphon.records import PromptActivation, PromptVersion
 from antiphon.storage import StoreAccess
 from antiphon.supervision.context import ChildContext
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import trio
 
 from antiphon.errors import AntiphonError
-from antiphon.events import TurnPlaced
 from antiphon.ids import ResponseId
 from antiphon.narration import ResponseEvent, encode_events
 from antiphon.records import EventBatch, Response
+from antiphon.turn_events import TurnPlaced
 
 
 class Debt(enum.Enum):

@@ -3,7 +3,6 @@ gone. Pure."""
 
 from typing import Any
 
-from antiphon.events import FinishReason
 from antiphon.messages import CALLS
 from antiphon.narration import (
     ArgumentsAdded,
@@ -24,6 +23,7 @@ from antiphon.narration import (
     TextClosed,
 )
 from antiphon.records import Item, Response, ResponseStatus
+from antiphon.turn_events import FinishReason
 
 
 def told(response: Response) -> tuple[ResponseEvent, ...]:

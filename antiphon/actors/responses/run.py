@@ -19,20 +19,14 @@ from antiphon.actors.responses.log import Debt, EventLog
 from antiphon.actors.responses.script import Script
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
-from antiphon.events import CancelCause, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
+from antiphon.events import CancelCause
 from antiphon.ids import NodeId
 from antiphon.messages import check_results
 from antiphon.narration import Ended, ResponseEvent
 from antiphon.ports import Chat, NewAnswer, TurnStream
-from antiphon.records import (
-    Accepted,
-    NewTurn,
-    Repeated,
-    Response,
-    ResponseStatus,
-    Trace,
-)
+from antiphon.records import Accepted, NewTurn, Repeated, Response, ResponseStatus, Trace
 from antiphon.storage import StoreAccess
+from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 
 log = structlog.get_logger(__name__)
 

@@ -11,17 +11,6 @@ from typing import Any, assert_never
 import msgspec
 
 from antiphon.actors.responses.spoken import Call, Message, PartStage
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    Refused,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    TurnPlaced,
-    Usage,
-)
 from antiphon.ids import ItemId, new_item_id
 from antiphon.judged import judged_json
 from antiphon.messages import CALLS, WITHHELD
@@ -53,6 +42,17 @@ from antiphon.records import (
     TokenUsage,
 )
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    Refused,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnPlaced,
+    Usage,
+)
 from antiphon.verdicts import Judged
 
 _INCOMPLETE = {

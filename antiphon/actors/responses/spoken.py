@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.ids import ItemId
 from antiphon.narration import (
     ArgumentsAdded,
@@ -18,6 +18,7 @@ from antiphon.narration import (
     TextAdded,
     TextClosed,
 )
+from antiphon.turn_events import FinishReason
 
 CallEvent = ArgumentsAdded | ArgumentsClosed | ItemClosed
 MessageEvent = (

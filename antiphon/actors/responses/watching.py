@@ -11,11 +11,12 @@ import trio
 from antiphon.actors.responses.log import EventLog
 from antiphon.actors.responses.retold import told
 from antiphon.errors import AntiphonError, QueueFull, RecordNotFound
-from antiphon.events import CancelCause, TurnPlaced
+from antiphon.events import CancelCause
 from antiphon.ids import ResponseId, UserId
 from antiphon.narration import Ended, ResponseEvent, decode_events
 from antiphon.records import Response
 from antiphon.storage import StoreAccess
+from antiphon.turn_events import TurnPlaced
 
 _LOOK_S = 0.5
 """Between two looks at a response that runs on another server."""

@@ -33,7 +33,8 @@ from antiphon.actors.scheduling.scheduler import ScheduleView
 from antiphon.errors import AntiphonError, InvalidRequest, ModelNotFound
 from antiphon.events import Capabilities, Turn
 from antiphon.ids import ModelName, RequestId
-from antiphon.ports import ModelCard, Telemetry
+from antiphon.ports import ModelCard
+from antiphon.telemetry import Telemetry
 from antiphon.views import Fate, Manifest
 
 log = structlog.get_logger(__name__)

@@ -19,10 +19,11 @@ from antiphon.actors.scheduling.schedule import Policy, QueueBounds
 from antiphon.actors.scheduling.scheduler import Scheduler, ScheduleView
 from antiphon.actors.scheduling.tickets import Room
 from antiphon.errors import ActorStopped, AskTimeout, MailboxFull
-from antiphon.ports import ChatTokenizer, EngineLauncher, ModelCard, SamplingDefaults, Telemetry
+from antiphon.ports import ChatTokenizer, EngineLauncher, ModelCard, SamplingDefaults
 from antiphon.scheduling_settings import SchedulingSettings
 from antiphon.supervision.spec import ChildSpec, Grace, Strategy, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.telemetry import Telemetry
 
 REAP_S = 2.0
 """What a driver is given beyond its host's own grace, to kill it and to reap it."""

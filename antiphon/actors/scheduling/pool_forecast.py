@@ -16,7 +16,7 @@ from antiphon.actors.scheduling.promised import Promise, Promised
 from antiphon.actors.scheduling.schedule import Capacity, Lease, Schedule
 from antiphon.events import Step
 from antiphon.ids import EngineRequest
-from antiphon.ports import Telemetry
+from antiphon.telemetry import Telemetry
 from antiphon.workload import Workload, WorkloadClass
 
 _URGENT = frozenset(lane for lane in WorkloadClass if is_urgent(lane))

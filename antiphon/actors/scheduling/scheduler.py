@@ -59,8 +59,8 @@ from antiphon.errors import (
 from antiphon.events import Abort, CancelCause, EndReason
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest, SlotIndex
-from antiphon.ports import Telemetry
 from antiphon.supervision.exits import is_abnormal
+from antiphon.telemetry import Telemetry
 from antiphon.workload import WorkloadClass
 
 log = structlog.get_logger(__name__)

@@ -13,9 +13,9 @@ from antiphon.actors.tools.constrained import ConstrainedReader
 from antiphon.actors.tools.free import FreeReader, Stretch
 from antiphon.actors.tools.grammar import MOST_CALLS, calls_schema
 from antiphon.actors.tools.reading import Call, MalformedCall, read_calls
-from antiphon.events import ChoiceEnded, Delta, FinishReason
 from antiphon.ids import new_item_id
 from antiphon.tools import CallDelta, CallEnded, CallStarted, Toolbox, ToolFormat
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason
 
 LEAST_FOR_A_CALL = 16
 """Tokens: with fewer left of an answer's longest, a second attempt would be cut in the middle."""

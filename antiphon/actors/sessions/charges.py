@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import trio
 
-from antiphon.events import Turn, Usage
+from antiphon.events import Turn
 from antiphon.ids import ModelName
 from antiphon.ports import Charge, Meter
 from antiphon.supervision.context import ChildContext
+from antiphon.turn_events import Usage
 
 _LAST_S = 3.0
 """At a stop, for the charges of turns that have just ended: what is left lapses with its lease."""

@@ -22,12 +22,14 @@ from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
 from antiphon.actors.tools.words import in_words
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import ActorCrashed, ActorError, Draining, SupervisionError
-from antiphon.events import CancelCause, Capabilities, Turn, TurnFailed, Usage
+from antiphon.events import CancelCause, Capabilities, Turn
 from antiphon.ids import ActorPath, ModelName
 from antiphon.moderating import AllPass, Moderation
-from antiphon.ports import AbuseSignals, ModelCard, SamplingDefaults, Telemetry
+from antiphon.ports import AbuseSignals, ModelCard, SamplingDefaults
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
 from antiphon.supervision.supervisor import Supervisor
+from antiphon.telemetry import Telemetry
+from antiphon.turn_events import TurnFailed, Usage
 
 _MAILBOX = 4096
 """News wait here only while the event loop is busy elsewhere: thousands of steps' worth."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from antiphon.actors.sessions.alignment import Alignment
 from antiphon.actors.sessions.merging import merged
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.moderating import OutputWindow, Passed
+from antiphon.turn_events import FinishReason
 from antiphon.verdicts import Finding, Verdict
 
 BEFORE = 120

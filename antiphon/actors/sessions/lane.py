@@ -13,8 +13,8 @@ import msgspec
 
 from antiphon.actors.sessions.guard import Guard, Piece
 from antiphon.actors.sessions.merging import merged
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Said
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Said
 from antiphon.verdicts import Action, Verdict
 
 

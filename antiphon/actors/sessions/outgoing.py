@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from antiphon.actors.sessions.guard import Guard
 from antiphon.actors.sessions.lane import Lane
-from antiphon.events import ChoiceEnded, FinishReason, Refused, Said
+from antiphon.turn_events import ChoiceEnded, FinishReason, Refused, Said
 from antiphon.verdicts import Verdict
 
 Told = Said | Refused | ChoiceEnded

@@ -11,8 +11,9 @@ from typing import assert_never
 
 import trio
 
-from antiphon.events import (
-    CancelCause,
+from antiphon.events import CancelCause
+from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
     ChoiceEnded,
     Delta,
     Refused,
@@ -21,7 +22,6 @@ from antiphon.events import (
     TurnFailed,
     TurnPlaced,
 )
-from antiphon.tools import CallDelta, CallEnded, CallStarted
 
 _Later = CallStarted | CallDelta | CallEnded | Refused | ChoiceEnded | TurnEnded | TurnFailed
 

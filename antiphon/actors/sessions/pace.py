@@ -5,7 +5,7 @@ import trio
 
 from antiphon.events import SlotText
 from antiphon.ids import EngineRequest, ModelName
-from antiphon.ports import Telemetry
+from antiphon.telemetry import Telemetry
 
 
 class Pace:

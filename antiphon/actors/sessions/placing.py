@@ -15,9 +15,10 @@ from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.errors import ContextLengthExceeded, InvalidRequest, RequestError
-from antiphon.events import Turn, TurnPlaced
+from antiphon.events import Turn
 from antiphon.ids import ModelName
 from antiphon.plan_settings import PlanSettings
+from antiphon.turn_events import TurnPlaced
 from antiphon.workload import Workload
 
 

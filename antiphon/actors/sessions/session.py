@@ -41,18 +41,12 @@ from antiphon.errors import (
     StoreError,
     TurnInterrupted,
 )
-from antiphon.events import (
-    CancelCause,
-    ChoiceEnded,
-    FinishReason,
-    SlotText,
-    Turn,
-    TurnEnded,
-    TurnPlaced,
-)
+from antiphon.events import CancelCause, SlotText, Turn
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
-from antiphon.ports import AbuseSignals, Telemetry
+from antiphon.ports import AbuseSignals
+from antiphon.telemetry import Telemetry
+from antiphon.turn_events import ChoiceEnded, FinishReason, TurnEnded, TurnPlaced
 
 log = structlog.get_logger(__name__)
 

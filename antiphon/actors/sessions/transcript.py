@@ -8,17 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from antiphon.errors import AntiphonError
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    EndReason,
-    FinishReason,
-    SlotText,
-    TurnEnded,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import EndReason, SlotText
 from antiphon.ids import EngineRequest
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnFailed, Usage
 from antiphon.verdicts import Judged
 
 _NOTHING = Usage(prompt_tokens=0, completion_tokens=0)

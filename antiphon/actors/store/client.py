@@ -13,8 +13,8 @@ from antiphon.actors.reply import Reply
 from antiphon.actors.store.messages import Do, StoreMessage
 from antiphon.actors.store.status import StoreStatus
 from antiphon.errors import MailboxFull, StoreUnavailable
-from antiphon.ports import Telemetry
 from antiphon.storage import Store
+from antiphon.telemetry import Telemetry
 
 R = TypeVar("R")
 

@@ -7,9 +7,9 @@ from antiphon.actors.store.keeper import CLOSE_S
 from antiphon.actors.store.messages import StoreMessage
 from antiphon.actors.store.status import StoreStatus
 from antiphon.actors.store.store import StoreActor
-from antiphon.ports import Telemetry
 from antiphon.storage import OpenStore
 from antiphon.supervision.spec import ChildSpec, Grace
+from antiphon.telemetry import Telemetry
 
 _MAILBOX = 1024
 """A second's worth of the slower database; what comes on top is refused at once."""

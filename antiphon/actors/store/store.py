@@ -17,8 +17,8 @@ from antiphon.actors.store.messages import Do, StoreMessage
 from antiphon.actors.store.status import StoreStatus
 from antiphon.actors.store.watched import WatchedStore
 from antiphon.errors import RequestError, StorageFull, StoreFailed, StoreUnavailable
-from antiphon.ports import Telemetry
 from antiphon.storage import OpenStore, Store
+from antiphon.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 

@@ -15,10 +15,10 @@ from antiphon.events import Message
 from antiphon.fault_plan import Site
 from antiphon.ids import ModelName
 from antiphon.moderating import Moderation
-from antiphon.ports import Telemetry
 from antiphon.records import Conversation, PendingWork, User
 from antiphon.settings import Settings
 from antiphon.storage import Store, StoreAccess
+from antiphon.telemetry import Telemetry
 
 T = TypeVar("T")
 

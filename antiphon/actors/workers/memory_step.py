@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from antiphon.actors.workers import remembering
 from antiphon.actors.workers.lines import lines_of, whole
 from antiphon.actors.workers.matter import Matter
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.ids import new_memory_id
-from antiphon.records import Item, Memory, MemoryOrigin
+from antiphon.records import Item
 
 
 async def remember(matter: Matter, ended: Sequence[Item]) -> str:

@@ -12,10 +12,11 @@ from antiphon.actors.workers.facts import facts, numbers
 from antiphon.actors.workers.lines import Line, Speaker, lines_of, turns_of, whole
 from antiphon.actors.workers.sentences import sentences
 from antiphon.actors.workers.words import estimate_tokens, folded, terms, words
+from antiphon.context_records import Summary
 from antiphon.context_settings import ContextSettings
 from antiphon.events import Message
 from antiphon.ids import ItemId
-from antiphon.records import Item, Summary
+from antiphon.records import Item
 
 EXTRACT = "extract"
 """Who has made a summary of sentences as they were said."""

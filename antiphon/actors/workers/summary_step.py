@@ -7,7 +7,8 @@ from antiphon.actors.workers import summaries
 from antiphon.actors.workers.matter import Matter
 from antiphon.actors.workers.sentences import sentences
 from antiphon.actors.workers.summaries import EXTRACT, Due
-from antiphon.records import Item, Summary
+from antiphon.context_records import Summary
+from antiphon.records import Item
 
 
 async def summarise(matter: Matter, items: Sequence[Item]) -> str:

@@ -17,23 +17,20 @@ from antiphon.errors import (
     RequestError,
     SupervisionError,
 )
-from antiphon.events import (
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    Message,
-    Refused,
-    Sampling,
-    Turn,
-    TurnEnded,
-    TurnFailed,
-    TurnPlaced,
-)
+from antiphon.events import CancelCause, Message, Sampling, Turn
 from antiphon.ids import LOCAL_USER, ModelName, UserId, new_request_id
 from antiphon.ports import Chat, ModelCard, TurnStream
 from antiphon.records import User
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    Refused,
+    TurnEnded,
+    TurnFailed,
+    TurnPlaced,
+)
 
 PATIENCE_S = 60.0
 """How long after a turn something that a model writes may be waited for. On a crowded server it

@@ -6,18 +6,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET
 
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    Refused,
-    TokenLogprob,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    TurnPlaced,
-    Usage,
-)
+from antiphon.events import TokenLogprob
 from antiphon.http.openai.moderations.wire import chat_moderation
 from antiphon.http.openai.placed import cut_of
 from antiphon.http.openai.wire import (
@@ -29,6 +18,17 @@ from antiphon.http.openai.wire import (
 )
 from antiphon.ids import ModelName, ResponseId
 from antiphon.tools import CallDelta, CallEnded, CallStarted, ToolCall
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    Refused,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnPlaced,
+    Usage,
+)
 from antiphon.verdicts import Judged
 from antiphon.views import Manifest
 

@@ -17,7 +17,7 @@ from antiphon import faults
 from antiphon.actors.context.material import split
 from antiphon.actors.routing.route import conversation_key
 from antiphon.errors import ModelNotFound
-from antiphon.events import ChoiceEnded, Turn, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
+from antiphon.events import Turn
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange, current_exchange
@@ -45,8 +45,10 @@ from antiphon.http.openai.wire import ChatCompletionBody
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, new_response_id
 from antiphon.moderating import Moderation
-from antiphon.ports import Chat, Responses, Telemetry, TurnStream
+from antiphon.ports import Chat, Responses, TurnStream
 from antiphon.settings import GenerationSettings, HttpSettings
+from antiphon.telemetry import Telemetry
+from antiphon.turn_events import ChoiceEnded, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """What a client is told of where its request went, beside the answer: headers."""
 
-from antiphon.events import TurnPlaced
 from antiphon.http.limits import rate_limit_headers
+from antiphon.turn_events import TurnPlaced
 from antiphon.views import Fate, Manifest
 
 MOVED_HEADER = "x-antiphon-model-moved"

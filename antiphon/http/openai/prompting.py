@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from antiphon.actors.prompts.arms import arm_of
+from antiphon.context_records import PromptActivation, PromptVersion
 from antiphon.errors import InvalidRequest, PromptUnavailable, RecordNotFound
 from antiphon.events import Message, Turn
 from antiphon.http.openai.refusals import unsupported_value
@@ -17,7 +18,6 @@ from antiphon.http.openai.responses.wire import PromptBody
 from antiphon.ids import ModelName
 from antiphon.ports import NewAnswer
 from antiphon.prompts import filled, is_prompt_name, label_of, variables_of, version_number
-from antiphon.records import PromptActivation, PromptVersion
 from antiphon.views import Piece, PieceKind
 
 KEY = "prompt_key"

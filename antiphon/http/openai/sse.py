@@ -11,22 +11,22 @@ from typing import assert_never
 import msgspec
 
 from antiphon.errors import AntiphonError
-from antiphon.events import (
+from antiphon.events import TokenLogprob
+from antiphon.http.errors import describe_error, error_body
+from antiphon.http.openai.moderations.wire import chat_moderation
+from antiphon.http.openai.wire import logprobs_of, usage_of
+from antiphon.ids import ModelName, ResponseId
+from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
     ChoiceEnded,
     Delta,
     Refused,
-    TokenLogprob,
     TurnEnded,
     TurnEvent,
     TurnFailed,
     TurnPlaced,
     Usage,
 )
-from antiphon.http.errors import describe_error, error_body
-from antiphon.http.openai.moderations.wire import chat_moderation
-from antiphon.http.openai.wire import logprobs_of, usage_of
-from antiphon.ids import ModelName, ResponseId
-from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.verdicts import Judged
 from antiphon.views import Manifest
 

@@ -7,10 +7,11 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from antiphon.events import FinishReason, TokenLogprob, Usage
+from antiphon.events import TokenLogprob
 from antiphon.http.openai.moderations.wire import ChatModeration
 from antiphon.ids import ModelName, ResponseId
 from antiphon.tools import ToolCall
+from antiphon.turn_events import FinishReason, Usage
 from antiphon.views import Manifest
 
 

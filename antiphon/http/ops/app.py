@@ -25,10 +25,11 @@ from antiphon.http.ops.page import render_page
 from antiphon.http.ops.policy import PolicyRoutes, PolicySource
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ids import ActorPath
-from antiphon.ports import ReplicaStatistics, Telemetry
+from antiphon.ports import ReplicaStatistics
 from antiphon.settings import HttpSettings
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node, node_at
+from antiphon.telemetry import Telemetry
 
 
 class OpsSources(Protocol):

@@ -18,6 +18,7 @@ from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.moderation.status import PolicyView
 from antiphon.actors.scheduling.prediction import Rates
 from antiphon.actors.scheduling.tickets import Room
+from antiphon.context_records import PromptActivation
 from antiphon.events import CancelCause
 from antiphon.http.ops.abuse_metrics import AbuseCollector
 from antiphon.http.ops.policy_metrics import PolicyCollector, PolicyMetrics
@@ -27,7 +28,6 @@ from antiphon.http.ops.store_metrics import CIRCUITS, StoreMetrics
 from antiphon.http.ops.work_metrics import WorkMetrics
 from antiphon.ids import ModelName
 from antiphon.ports import ReplicaStatistics
-from antiphon.records import PromptActivation
 from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from antiphon.records import PromptActivation
+from antiphon.context_records import PromptActivation
 
 
 class PromptCollector(Collector):

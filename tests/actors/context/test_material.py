@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from antiphon.actors.context.material import MEMORY_HEAD, SUMMARY_HEAD, joined, material, split
+from antiphon.context_records import Memory, MemoryOrigin, Summary
 from antiphon.events import Message
 from antiphon.ids import LOCAL_USER, ConversationId, ItemId, MemoryId
 from antiphon.messages import PLACEHOLDER
-from antiphon.records import Accepted, Item, Memory, MemoryOrigin, Summary
+from antiphon.records import Accepted, Item
 from antiphon.views import PieceKind
 
 PROMPT = Message(role="system", content="Be useful.")

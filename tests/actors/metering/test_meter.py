@@ -11,7 +11,7 @@ from antiphon.actors.metering.books import LEASE_S
 from antiphon.actors.metering.meter import StoreMeter
 from antiphon.actors.metering.plans import Plans
 from antiphon.errors import KeySuspended, RateLimited, StoreUnavailable
-from antiphon.events import Sampling, Turn, Usage
+from antiphon.events import Sampling, Turn
 from antiphon.ids import ModelName, NodeId, RequestId
 from antiphon.plan_settings import PlanSettings
 from antiphon.ports import Charge
@@ -20,6 +20,7 @@ from antiphon.records import TokenUsage
 from antiphon.settings import Settings
 from antiphon.storage import Store
 from antiphon.testing.stores import ScriptedStore
+from antiphon.turn_events import Usage
 
 R = TypeVar("R")
 NODE = NodeId("node_me")

@@ -8,22 +8,21 @@ import trio
 import trio.testing
 
 from antiphon.errors import Draining, EngineUnavailable
-from antiphon.events import (
-    CancelCause,
+from antiphon.events import CancelCause, Turn
+from antiphon.ids import ModelName
+from antiphon.ports import Chat
+from antiphon.testing.judges import ScriptedJudges
+from antiphon.testing.moderation import a_turn, moderating
+from antiphon.turn_events import ChoiceEnded as Ended
+from antiphon.turn_events import (
     Delta,
     FinishReason,
-    Turn,
     TurnEnded,
     TurnEvent,
     TurnFailed,
     TurnPlaced,
     Usage,
 )
-from antiphon.events import ChoiceEnded as Ended
-from antiphon.ids import ModelName
-from antiphon.ports import Chat
-from antiphon.testing.judges import ScriptedJudges
-from antiphon.testing.moderation import a_turn, moderating
 from antiphon.verdicts import Action, Failure, Stage, Verdict
 
 RULES = """

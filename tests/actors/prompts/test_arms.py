@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.actors.prompts.arms import arm_of
 from antiphon.actors.routing.route import conversation_key
-from antiphon.records import PromptActivation
+from antiphon.context_records import PromptActivation
 
 CONVERSATIONS = [conversation_key("user_2", f"conv_{number}", ()) for number in range(200)]
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from antiphon.actors.responses.retold import told
 from antiphon.actors.responses.script import Script
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Refused, TurnEnded, TurnEvent, Usage
 from antiphon.ids import ItemId
 from antiphon.messages import CALLS
 from antiphon.narration import (
@@ -34,6 +33,15 @@ from antiphon.narration import (
 from antiphon.records import ResponseKind, ResponseStatus
 from antiphon.testing.answers import a_response
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    Refused,
+    TurnEnded,
+    TurnEvent,
+    Usage,
+)
 
 ENDED = TurnEnded(usage=Usage(prompt_tokens=3, completion_tokens=9))
 CALLED = FinishReason.TOOL_CALLS

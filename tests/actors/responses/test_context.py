@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from antiphon.context_records import Memory, MemoryOrigin, Summary
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import ContextLengthExceeded
 from antiphon.events import Admit
 from antiphon.ids import LOCAL_USER, ConversationId, ItemId, MemoryId, ResponseId
-from antiphon.records import Memory, MemoryOrigin, Summary
 from antiphon.settings import Settings
 from antiphon.testing.answers import AnswerRig, read_response, running_answers
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink

@@ -6,7 +6,6 @@ import trio.testing
 
 from antiphon.alias_settings import AliasSettings
 from antiphon.errors import RateLimited
-from antiphon.events import RateLimit
 from antiphon.ids import ModelName, ResponseId
 from antiphon.narration import Opened
 from antiphon.records import ResponseStatus
@@ -15,6 +14,7 @@ from antiphon.testing.answers import read_response, running_answers, status_of
 from antiphon.testing.metering import ScriptedMeter
 from antiphon.testing.rig import MODEL
 from antiphon.testing.scripted import ScriptedLauncher
+from antiphon.turn_events import RateLimit
 
 OTHER = ModelName("other")
 SETTINGS = msgspec.structs.replace(

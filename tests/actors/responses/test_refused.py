@@ -8,7 +8,6 @@ import trio
 from antiphon.actors.responses.retold import told
 from antiphon.actors.responses.script import Script
 from antiphon.errors import TurnInterrupted
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Refused, TurnEnded, Usage
 from antiphon.ids import ItemId, NodeId, ResponseId
 from antiphon.judged import judged_of
 from antiphon.messages import PLACEHOLDER, messages_of
@@ -42,6 +41,7 @@ from antiphon.testing.answers import (
 from antiphon.testing.judging import ScriptedJudge, ScriptedModeration
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink
 from antiphon.testing.turn_store import TurnStore
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Refused, TurnEnded, Usage
 from antiphon.verdicts import Action, OnFailure, Scoring, Stage
 
 CUT = FinishReason.CONTENT_FILTER

@@ -9,15 +9,6 @@ from hypothesis import strategies as st
 from antiphon.actors.responses.retold import told
 from antiphon.actors.responses.script import Script
 from antiphon.errors import TurnInterrupted
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    TurnEnded,
-    TurnFailed,
-    TurnPlaced,
-    Usage,
-)
 from antiphon.ids import ItemId, ModelName
 from antiphon.narration import (
     Ended,
@@ -36,6 +27,15 @@ from antiphon.narration import (
 )
 from antiphon.records import ResponseKind, ResponseStatus
 from antiphon.testing.answers import a_response
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    TurnEnded,
+    TurnFailed,
+    TurnPlaced,
+    Usage,
+)
 
 USAGE = Usage(prompt_tokens=3, completion_tokens=2)
 

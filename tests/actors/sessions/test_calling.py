@@ -5,8 +5,9 @@ from itertools import count
 import pytest
 
 from antiphon.actors.sessions.calling import Calling, Spoken
-from antiphon.events import ChoiceEnded, Delta, FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.tools import CallDelta, CallEnded, CallStarted, Tool, Toolbox, ToolFormat
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason
 
 NOW = Tool(name="now", parameters={"type": "object"})
 LATER = Tool(name="later", parameters={"type": "object"})

@@ -6,7 +6,7 @@ import trio.testing
 from antiphon.actors.scheduling.schedule import QueueBounds
 from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.errors import ActorCrashed, QueueFull, RateLimited
-from antiphon.events import Admit, CancelCause, RateLimit, TurnEnded, TurnFailed, TurnPlaced, Usage
+from antiphon.events import Admit, CancelCause
 from antiphon.supervision.root import run_tree
 from antiphon.supervision.spec import ChildSpec, SupervisorSpec
 from antiphon.supervision.supervisor import Supervisor
@@ -14,6 +14,7 @@ from antiphon.testing.metering import ScriptedCharge, ScriptedMeter
 from antiphon.testing.rig import MODEL, a_turn, read_all, read_next, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.testing.telemetry import RecordingTelemetry
+from antiphon.turn_events import RateLimit, TurnEnded, TurnFailed, TurnPlaced, Usage
 
 LIMIT = RateLimit(name="requests", limit=10, remaining=9, reset_s=6.0)
 NOTHING = Usage(prompt_tokens=0, completion_tokens=0)

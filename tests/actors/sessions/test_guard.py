@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.actors.sessions.guard import BEFORE, Guard, scan_every_s
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.testing.judging import PhraseWindow, findings_in
+from antiphon.turn_events import FinishReason
 from antiphon.verdicts import Action, Finding, Stage, Verdict
 
 BLOCKS = {"bomb": Action.BLOCK}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from antiphon.actors.sessions.guard import Guard
 from antiphon.actors.sessions.lane import Lane
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Said
 from antiphon.testing.judging import REPLACEMENT, PhraseWindow, findings_in
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Said
 from antiphon.verdicts import Action, Stage, Verdict
 
 PHRASES = {"bomb": Action.BLOCK, "secret": Action.TRANSFORM, "1234": Action.TRANSFORM}

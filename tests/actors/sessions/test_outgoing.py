@@ -4,8 +4,8 @@ from itertools import count
 
 from antiphon.actors.sessions.guard import Guard
 from antiphon.actors.sessions.outgoing import Outgoing
-from antiphon.events import ChoiceEnded, Delta, FinishReason, Refused
 from antiphon.testing.judging import PhraseWindow, findings_in
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Refused
 from antiphon.verdicts import Action, Stage, Verdict
 
 BLOCKS = {"bomb": Action.BLOCK}

@@ -5,17 +5,9 @@ import trio.testing
 
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.errors import HostLost
-from antiphon.events import (
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    TokenLogprob,
-    TurnEnded,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import CancelCause, TokenLogprob
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnFailed, Usage
 
 STOPPED = ChoiceEnded(choice=0, finish_reason=FinishReason.STOP)
 ENDED = TurnEnded(usage=Usage(prompt_tokens=1, completion_tokens=2))

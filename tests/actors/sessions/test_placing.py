@@ -17,13 +17,14 @@ from antiphon.errors import (
     Overloaded,
     QueueFull,
 )
-from antiphon.events import Admit, Message, Sampling, TurnEnded, TurnFailed, TurnPlaced
+from antiphon.events import Admit, Message, Sampling
 from antiphon.ids import ActorPath, ModelName
 from antiphon.plan_settings import PlanSettings
 from antiphon.settings import Settings
 from antiphon.testing.rig import MODEL, Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.tools import Tool, Toolbox
+from antiphon.turn_events import TurnEnded, TurnFailed, TurnPlaced
 from antiphon.workload import WorkloadClass
 
 OTHER = ModelName("other")

@@ -12,28 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import TurnInterrupted
-from antiphon.events import (
-    Abort,
-    Admit,
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    FinishReason,
-    Message,
-    Refused,
-    Sampling,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    TurnPlaced,
-    Usage,
-)
+from antiphon.events import Abort, Admit, CancelCause, Message, Sampling
 from antiphon.ids import ModelName, UserId
 from antiphon.testing.judging import VERSION, ScriptedJudge, ScriptedModeration
 from antiphon.testing.metering import ScriptedMeter
 from antiphon.testing.rig import Rig, read_all, running_rig
 from antiphon.testing.scripted import ScriptedLauncher, ScriptedLink, scripted_capabilities
 from antiphon.tools import CallDelta, CallEnded, Tool, Toolbox
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    FinishReason,
+    Refused,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnPlaced,
+    Usage,
+)
 from antiphon.verdicts import Action, OnFailure, Scoring, Stage
 from antiphon.views import Piece, PieceKind
 

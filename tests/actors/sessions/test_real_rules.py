@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.actors.sessions.guard import Guard
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.policy.rulebook import parse_rules
+from antiphon.turn_events import FinishReason
 from antiphon.verdicts import PolicyScope, Stage, Verdict
 
 RULES = """\

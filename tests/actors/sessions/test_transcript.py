@@ -4,17 +4,9 @@ import msgspec
 
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import HostLost
-from antiphon.events import (
-    ChoiceEnded,
-    Delta,
-    EndReason,
-    FinishReason,
-    SlotText,
-    TurnEnded,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import EndReason, SlotText
 from antiphon.ids import EngineRequest, SlotIndex
+from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, TurnEnded, TurnFailed, Usage
 
 ONE, TWO = EngineRequest(1), EngineRequest(2)
 

@@ -25,7 +25,7 @@ WRITES = {
 
 
 def test_every_operation_of_a_store_is_a_read_or_a_write():
-    operations = {name for name in vars(Store) if not name.startswith("_")}
+    operations = {name for name in dir(Store) if not name.startswith("_")}
 
     assert operations == READS | WRITES
     assert not READS & WRITES

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from antiphon.actors.workers import summaries
 from antiphon.actors.workers.lines import turns_of
 from antiphon.actors.workers.summaries import Due
+from antiphon.context_records import Summary
 from antiphon.context_settings import ContextSettings
 from antiphon.ids import ConversationId, ItemId
-from antiphon.records import Item, Summary
+from antiphon.records import Item
 from antiphon.testing.work_store import an_item
 
 SETTINGS = ContextSettings(summarise_at_share=0.6, keep_share=0.5)

@@ -7,22 +7,19 @@ import pytest
 import trio
 
 from antiphon import faults
-from antiphon.errors import (
-    EngineUnavailable,
-    QueueFull,
-    StoreFailed,
-    StoreUnavailable,
-)
-from antiphon.events import CancelCause, FinishReason, Refused
+from antiphon.context_records import MemoryOrigin
+from antiphon.errors import EngineUnavailable, QueueFull, StoreFailed, StoreUnavailable
+from antiphon.events import CancelCause
 from antiphon.fault_plan import Action as Harm
 from antiphon.fault_plan import Fault, FaultPlan, Site
 from antiphon.ids import LOCAL_TENANT, LOCAL_USER, ConversationId, NodeId
-from antiphon.records import MemoryOrigin, User
+from antiphon.records import User
 from antiphon.supervision.exits import Stopped
 from antiphon.testing.chat import MODEL, ScriptedChat
 from antiphon.testing.judging import ScriptedJudge, ScriptedModeration
 from antiphon.testing.work_store import WorkStore
 from antiphon.testing.workers import working
+from antiphon.turn_events import FinishReason, Refused
 from antiphon.verdicts import Action, OnFailure, Stage
 
 HELLO = ("How do I sort a list in Python?", "Call sorted().")

@@ -15,17 +15,10 @@ from antiphon.errors import (
     HostLost,
     TurnInterrupted,
 )
-from antiphon.events import (
-    CancelCause,
-    Delta,
-    Message,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    Usage,
-)
+from antiphon.events import CancelCause, Message
 from antiphon.testing.replicas import ScriptedCluster, ScriptedReplica
 from antiphon.testing.rig import Rig, read_all, read_next, running_rig
+from antiphon.turn_events import Delta, TurnEnded, TurnEvent, TurnFailed, Usage
 
 
 def say(text: str) -> tuple[Message, ...]:

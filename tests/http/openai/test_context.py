@@ -6,9 +6,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from antiphon.events import TurnPlaced
 from antiphon.testing.chat import MODEL
 from antiphon.testing.responses import answered
+from antiphon.turn_events import TurnPlaced
 from antiphon.views import Fate, Manifest, ManifestRun, PieceKind
 
 RESPONSE = {"model": MODEL, "input": "hi"}

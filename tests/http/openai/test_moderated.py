@@ -13,14 +13,6 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
 from antiphon.errors import InvalidRequest
-from antiphon.events import (
-    ChoiceEnded,
-    FinishReason,
-    Refused,
-    TurnEnded,
-    TurnPlaced,
-    Usage,
-)
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.schema import ModerationOptions
 from antiphon.ids import ItemId
@@ -39,6 +31,7 @@ from antiphon.records import Item, ResponseStatus, TokenUsage
 from antiphon.testing.chat import MODEL
 from antiphon.testing.judging import MODEL as CLASSIFIER
 from antiphon.testing.judging import scores_of
+from antiphon.turn_events import ChoiceEnded, FinishReason, Refused, TurnEnded, TurnPlaced, Usage
 from antiphon.verdicts import (
     CATEGORIES,
     Action,

@@ -6,12 +6,12 @@ import pytest
 import trio
 
 from antiphon.errors import KeySuspended, Overloaded, RateLimited
-from antiphon.events import RateLimit, TurnPlaced
 from antiphon.ids import KeyId, ModelName, TenantId, UserId
 from antiphon.records import Principal, Scope
 from antiphon.settings import HttpSettings
 from antiphon.testing.chat import MODEL
 from antiphon.testing.responses import answered
+from antiphon.turn_events import RateLimit, TurnPlaced
 
 SMALL = ModelName("small")
 LIMITS = (

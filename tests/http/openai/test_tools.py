@@ -8,7 +8,7 @@ import trio
 from openai.types.chat import ChatCompletion
 
 from antiphon.errors import InvalidRequest
-from antiphon.events import ChoiceEnded, FinishReason, Message, TurnEnded, Usage
+from antiphon.events import Message
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
 from antiphon.http.openai.responses.parse import ParsedCreate, parse_create
 from antiphon.http.openai.tools import check_tools, parse_chat_tools, parse_tools
@@ -17,6 +17,7 @@ from antiphon.ids import RequestId
 from antiphon.ports import SamplingDefaults
 from antiphon.testing.chat import MODEL, ScriptedChat, scripted_capabilities
 from antiphon.tools import CallDelta, CallEnded, CallStarted, Tool, ToolCall
+from antiphon.turn_events import ChoiceEnded, FinishReason, TurnEnded, Usage
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -7,6 +7,7 @@ import msgspec
 from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
 
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import InvalidRequest, RecordNotFound
 from antiphon.http.openai.body import checked_id, json_response, read_json_body, wall_ms
@@ -14,16 +15,11 @@ from antiphon.http.openai.conversations.wire import receipt_object
 from antiphon.http.openai.decode import decode_body
 from antiphon.http.openai.lists import fetch, list_body, one_more, page_queries, parse_page
 from antiphon.http.openai.memory.schema import WriteMemory, checked_text, says_the_same
-from antiphon.http.openai.memory.wire import (
-    DeletedMemory,
-    MemoryList,
-    MemoryObject,
-    memory_object,
-)
+from antiphon.http.openai.memory.wire import DeletedMemory, MemoryList, MemoryObject, memory_object
 from antiphon.http.openai.openapi import Operation, mount
 from antiphon.http.principal import current_principal
 from antiphon.ids import MemoryId, UserId, new_memory_id
-from antiphon.records import Memory, MemoryOrigin, Page
+from antiphon.records import Page
 from antiphon.settings import HttpSettings
 from antiphon.storage import Store, StoreAccess
 

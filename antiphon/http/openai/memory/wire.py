@@ -5,9 +5,9 @@ from typing import Literal
 
 import msgspec
 
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
-from antiphon.records import Memory, MemoryOrigin
 
 
 class MemoryObject(msgspec.Struct, kw_only=True):

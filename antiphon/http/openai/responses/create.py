@@ -22,11 +22,7 @@ from antiphon.http.openai.body import json_response, read_json_body, wall_ms
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.prompting import Prompted, Prompting
-from antiphon.http.openai.responses.answers import (
-    instructions_of,
-    make_answer,
-    truncation_of,
-)
+from antiphon.http.openai.responses.answers import instructions_of, make_answer, truncation_of
 from antiphon.http.openai.responses.arm_key import arm_key
 from antiphon.http.openai.responses.errors import told_about
 from antiphon.http.openai.responses.items import references_in, with_found
@@ -48,10 +44,11 @@ from antiphon.http.openai.turns import client_facts
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, UserId
 from antiphon.moderating import Moderation
-from antiphon.ports import Chat, Responses, Telemetry
+from antiphon.ports import Chat, Responses
 from antiphon.records import Accepted, Item
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
+from antiphon.telemetry import Telemetry
 from antiphon.views import Truncation
 
 T = TypeVar("T")

@@ -30,9 +30,10 @@ from antiphon.http.openai.responses.wire import (
     ResponseList,
 )
 from antiphon.moderating import Moderation
-from antiphon.ports import Chat, Responses, Telemetry
+from antiphon.ports import Chat, Responses
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
+from antiphon.telemetry import Telemetry
 
 _ROOT = "/v1/responses"
 _KINDS = (InputMessage, ReferenceItem, FunctionCallItem, FunctionOutputItem, FunctionTool)

@@ -26,18 +26,14 @@ from antiphon.http.openai.responses.parse import response_id as response_of
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.http.openai.responses.schema import LOGPROBS
 from antiphon.http.openai.responses.streams import Reading
-from antiphon.http.openai.responses.wire import (
-    DeletedBody,
-    FeedbackBody,
-    item_body,
-    response_body,
-)
+from antiphon.http.openai.responses.wire import DeletedBody, FeedbackBody, item_body, response_body
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, ResponseId
-from antiphon.ports import Responses, Telemetry
+from antiphon.ports import Responses
 from antiphon.records import Feedback, ResponseKind
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
+from antiphon.telemetry import Telemetry
 
 _MAX_MODEL_CHARACTERS = 200
 HIGHEST_NUMBER = 2**53

@@ -8,7 +8,6 @@ import trio
 
 from antiphon import faults
 from antiphon.errors import AntiphonError, RequestError, TurnInterrupted
-from antiphon.events import Usage
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange
@@ -17,9 +16,10 @@ from antiphon.http.openai.responses.errors import told_about
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.http.openai.sse import HEARTBEAT, STREAM_HEADERS
 from antiphon.narration import Ended, ResponseEvent, Watcher
-from antiphon.ports import Telemetry
 from antiphon.records import Response, ResponseStatus
 from antiphon.settings import HttpSettings
+from antiphon.telemetry import Telemetry
+from antiphon.turn_events import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from antiphon.errors import AntiphonError, TurnInterrupted
-from antiphon.events import (
-    CancelCause,
-    ChoiceEnded,
-    Delta,
-    Message,
-    Refused,
-    Turn,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    TurnPlaced,
-    Usage,
-)
+from antiphon.events import CancelCause, Message, Turn
 from antiphon.http.openai.parse import ParsedRequest
 from antiphon.http.openai.responses.items import chat_item
 from antiphon.http.openai.responses.retries import Sending
@@ -47,15 +35,18 @@ from antiphon.narration import (
     Watcher,
 )
 from antiphon.ports import NewAnswer
-from antiphon.records import (
-    Item,
-    JsonObject,
-    Response,
-    ResponseKind,
-    ResponseStatus,
-    TokenUsage,
-)
+from antiphon.records import Item, JsonObject, Response, ResponseKind, ResponseStatus, TokenUsage
 from antiphon.tools import CallDelta, CallEnded, CallStarted
+from antiphon.turn_events import (
+    ChoiceEnded,
+    Delta,
+    Refused,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnPlaced,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

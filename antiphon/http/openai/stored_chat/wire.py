@@ -6,7 +6,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from antiphon.events import FinishReason
 from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
 from antiphon.http.openai.moderations.wire import ChatModeration, chat_moderation
@@ -24,6 +23,7 @@ from antiphon.judged import judged_of
 from antiphon.messages import CALLS, message_of
 from antiphon.records import Item, Response, ResponseStatus, TokenUsage
 from antiphon.tools import ToolCall
+from antiphon.turn_events import FinishReason
 
 
 class KeptCompletion(msgspec.Struct, kw_only=True):

@@ -2,10 +2,11 @@
 
 import pytest
 
+from antiphon.context_records import Memory, MemoryOrigin
 from antiphon.context_settings import ContextSettings
 from antiphon.http.openai.memory.schema import LONGEST_TEXT
 from antiphon.ids import MemoryId, new_conversation_id
-from antiphon.records import Conversation, Memory, MemoryOrigin
+from antiphon.records import Conversation
 from antiphon.testing.specimens import an_item
 
 PATH = "/v1/memory"

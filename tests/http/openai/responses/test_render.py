@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from antiphon.errors import HostLost, StoreUnavailable
-from antiphon.events import FinishReason, TokenLogprob
+from antiphon.events import TokenLogprob
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.ids import LOCAL_USER, ItemId, ModelName, ResponseId
 from antiphon.narration import (
@@ -26,6 +26,7 @@ from antiphon.narration import (
 )
 from antiphon.records import Response, ResponseError, ResponseKind, ResponseStatus
 from antiphon.testing.responses import answered, message_events, story
+from antiphon.turn_events import FinishReason
 
 RESPONSE = Response(
     id=ResponseId("resp_1"),

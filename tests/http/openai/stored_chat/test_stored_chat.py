@@ -8,7 +8,7 @@ import trio
 from openai.types.chat import ChatCompletion
 
 from antiphon.errors import HostLost, QueueFull
-from antiphon.events import CancelCause, FinishReason
+from antiphon.events import CancelCause
 from antiphon.ids import LOCAL_TENANT, ItemId, UserId
 from antiphon.messages import messages_of
 from antiphon.narration import (
@@ -25,6 +25,7 @@ from antiphon.narration import (
 from antiphon.records import Item, Principal, ResponseKind, ResponseStatus, Scope, TokenUsage
 from antiphon.testing.chat import MODEL
 from antiphon.testing.responses import message_events
+from antiphon.turn_events import FinishReason
 
 PATH = "chat/completions"
 MESSAGES = [{"role": "system", "content": "Be."}, {"role": "user", "content": "hi", "name": "ada"}]
