@@ -1,8 +1,9 @@
 import codecs
 import random
+from itertools import groupby
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.policy.bounded import Bounded, BoundedRule
@@ -43,7 +44,13 @@ def window(*rules: BoundedRule) -> Window:
 
 def passed(through: Window, pieces: list[str]):
     results = [*map(through.feed, pieces), through.finish()]
-    findings = [finding for each in results for finding in each.findings]
+    found = [finding for each in results for finding in each.findings]
+    # Which of two rules that find the same piece of text tells it first is not settled.
+    findings = [
+        finding
+        for _, same in groupby(found, key=lambda each: (each.start, each.end))
+        for finding in sorted(same, key=lambda each: each.rule)
+    ]
     source = sum(each.source for each in results)
     return "".join(each.text for each in results), results[-1].blocked_by, findings, source
 
@@ -185,6 +192,7 @@ def bounded_of(rules) -> Bounded:
 
 
 @settings(max_examples=300, deadline=None)
+@example([("b", Action.TRANSFORM), ("[^a]", Action.TRANSFORM)], "11b", [2])
 @given(rule_lists, texts, st.lists(st.integers(0, 20), max_size=5))
 def test_what_passes_does_not_depend_on_how_the_output_is_cut(rules, text, places):
     bounded = bounded_of(rules)
