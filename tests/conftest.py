@@ -12,9 +12,12 @@ from xdist.scheduler import LoadFileScheduling
 
 from antiphon.testing.models import prepared_default_model
 
-# How long an example takes says how busy the machine is: a second worker is enough.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# How long an example takes says how busy the machine is: a second worker is enough. The examples
+# are the same ones at every run, or a commit may fail for what another one did;
+# `--hypothesis-profile=exploring` looks for others.
+hypothesis.settings.register_profile("exploring", deadline=None)
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -69,7 +69,9 @@ class Scanner:
         """One verdict for each text. Guards and upstreams are not asked, and what bounded rules say
         of output is for its window to find: here, output is only classified."""
         asked = [(rule, name) for rule in scoped.asynchronous(stage) if (name := _model_of(rule))]
-        scored = {name: _scored(self._models[name], texts) for name in {name for _, name in asked}}
+        shown = once_said if stage is Stage.OUTPUT else str
+        names = {name for _, name in asked}
+        scored = {name: _scored(self._models[name], texts, shown) for name in names}
         order = {rule.id: number for number, rule in enumerate(scoped.rules)}
         verdicts = []
         for number, text in enumerate(texts):
@@ -188,15 +190,40 @@ def _model_of(rule: Rule) -> str | None:
             return None
 
 
-def _scored(model: _Model, texts: Sequence[str]) -> list[_Scored | None]:
+def _scored(
+    model: _Model, texts: Sequence[str], shown_as: Callable[[str], str] = str
+) -> list[_Scored | None]:
     """All pieces of all texts in one go; None for a text that is too long."""
     pieces = [list(_pieces(text)) if len(text) <= LONGEST else None for text in texts]
-    shown = [text[piece] for text, of in zip(texts, pieces, strict=True) for piece in of or ()]
+    shown = [
+        shown_as(text[piece]) for text, of in zip(texts, pieces, strict=True) for piece in of or ()
+    ]
     scores = iter(model(shown) if shown else ())
     return [
         None if of is None else _Scored(pieces=of, scores=[next(scores) for _ in of])
         for of in pieces
     ]
+
+
+_WORD = re.compile(r"\S+\s*")
+_RUN = 4
+
+
+def once_said(text: str) -> str:
+    """The text without the words that end a run of four which it has had before.
+
+    A model that goes round in circles is judged by what it says, not by how often: scores of
+    n-grams grow with their number, and each round would be one for the full model to look at.
+    """
+    words = _WORD.findall(text)
+    seen: set[tuple[str, ...]] = set()
+    kept = words[: _RUN - 1]
+    for end in range(_RUN, len(words) + 1):
+        run = tuple(word.strip() for word in words[end - _RUN : end])
+        if run not in seen:
+            seen.add(run)
+            kept.append(words[end - 1])
+    return text if len(kept) == len(words) else "".join(kept)
 
 
 _SPACE = re.compile(r"\s")

@@ -59,6 +59,7 @@ class ProcessLink(Generic[C, F]):
     ) -> None:
         self._contract = contract
         self._process = process
+        self._connection = connection
         self._socket = trio.socket.from_stdlib_socket(connection)
         self._decoder = contract.decoder()
         self._frames: deque[F] = deque()
@@ -79,7 +80,15 @@ class ProcessLink(Generic[C, F]):
         """Raises what says that the child is gone. A cancelled send still goes out, with the
         next."""
         # Kept in a buffer, since cancelling a half-written frame would ruin all that follow.
+        is_next = not self._outgoing
         self._outgoing += self._contract.encode(command)
+        if is_next:
+            # Nearly always there is room, and then the child may begin at once, and not only once
+            # all tasks have run that are due.
+            self._send_now()
+            if not self._outgoing:
+                await trio.lowlevel.checkpoint()
+                return
         async with self._sending:
             while self._outgoing:
                 try:
@@ -87,6 +96,13 @@ class ProcessLink(Generic[C, F]):
                 except (OSError, trio.ClosedResourceError) as error:
                     raise self._contract.lost(await self._obituary()) from error
                 del self._outgoing[:sent]
+
+    def _send_now(self) -> None:
+        """As much as there is room for; whatever is wrong, the next attempt says."""
+        try:
+            del self._outgoing[: self._connection.send(self._outgoing)]
+        except OSError:
+            pass
 
     async def receive(self) -> F:
         """The next frame. Raises what says that the child is gone, at the end of the stream, and

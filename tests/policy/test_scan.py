@@ -1,7 +1,7 @@
 import pytest
 
 from antiphon.policy.rulebook import parse_rules
-from antiphon.policy.scan import LONGEST, OVERLAP, PIECE, Scanner
+from antiphon.policy.scan import LONGEST, OVERLAP, PIECE, Scanner, once_said
 from antiphon.verdicts import Failure, OnFailure, PolicyScope, Stage
 
 
@@ -205,3 +205,27 @@ def test_both_models_have_to_flag_what_both_are_asked_for():
     assert judged(body, "I hate a fight")[0].blocked_by == "harm"
     assert judged(body, "I hate a fight", scorer=Doubtful())[0].blocked_by is None
     assert judged(body, "good morning")[0].blocked_by is None
+
+
+def test_output_that_goes_round_in_circles_is_looked_at_once():
+    scorer = Words()
+    said = "leaves fall, leaves fall,\n" * 20 + "I hate a fight"
+
+    (verdict,) = judged(
+        CLASSIFIED.replace('"input"', '"output"'), said, stage=Stage.OUTPUT, scorer=scorer
+    )
+    judged(CLASSIFIED, said, scorer=scorer)
+
+    assert scorer.asked[0] == (
+        "full",
+        ["leaves fall, leaves fall,\nleaves I hate a fight"],
+    )
+    assert scorer.asked[1] == ("full", [said])  # who asks so is judged by all of it
+    assert (verdict.findings[0].start, verdict.findings[0].end) == (0, len(said))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "one two three", "a b c d e", "to be or not to be", "\n a  b\tc d \n"]
+)
+def test_what_is_not_said_again_is_left_as_it_is(text):
+    assert once_said(text) == text

@@ -54,6 +54,11 @@ _SETTLE_S = 2.0
 """How long the end of a turn waits to be in the books: whoever reads it may ask again at once, and
 this turn must not count as running then. What takes longer goes on behind it."""
 
+_HEAD_START = 3
+"""Passes of the event loop after which the input is with the judge: it is asked, the desk hands it
+out, a worker sends it. Then the judge works while this process places the turn. A moment later it
+would take a core from the prefill, whose threads wait for one another."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelTurn:
@@ -164,6 +169,9 @@ class Session:
         turn may be cancelled meanwhile."""
         if self._policing.transforms_input:
             await self._policing.judged_input.wait()
+        elif self._policing.is_watched:
+            for _ in range(_HEAD_START):
+                await trio.lowlevel.checkpoint()
         try:
             while not self._transcript.ended:
                 placement = await self._placing.place()
