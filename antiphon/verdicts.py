@@ -28,6 +28,9 @@ CATEGORIES = (
 )
 """OpenAI's categories, as `/v1/moderations` names them."""
 
+REFUSAL = "I can't help with that."
+"""What a blocked client is told where no rules have a text for it."""
+
 
 class Stage(enum.StrEnum):
     """Where a text stands in a turn."""

@@ -16,10 +16,7 @@ from antiphon.policy.checks import check_file, expressions_in
 from antiphon.policy.compiled import CompiledRule, ScopedRules, compile_rule
 from antiphon.policy.reading import LONGEST_FILE, RulesFile, read_form
 from antiphon.policy.rules import PhrasesMatcher, Rule
-from antiphon.verdicts import PolicyScope
-
-REFUSAL = "I can't help with that."
-"""What is said where a file has no text for anybody's language."""
+from antiphon.verdicts import REFUSAL, PolicyScope
 
 MOST_PHRASES = 10_000
 """Of one file. More would make the first texts slow, as long as their automaton is built."""

@@ -2,13 +2,12 @@ import pytest
 
 from antiphon.errors import RulesError
 from antiphon.policy.rulebook import (
-    REFUSAL,
     default_rules,
     default_text,
     parse_rules,
     read_rules,
 )
-from antiphon.verdicts import Action, PolicyScope, Stage
+from antiphon.verdicts import REFUSAL, Action, PolicyScope, Stage
 
 EVERYBODY = PolicyScope()
 RULES = """

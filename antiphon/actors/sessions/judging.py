@@ -10,6 +10,7 @@ from dataclasses import replace
 from antiphon.errors import ModerationUnavailable
 from antiphon.moderating import AllPass, Judge, Moderation
 from antiphon.verdicts import (
+    REFUSAL,
     Action,
     CategoryScores,
     Failure,
@@ -22,8 +23,6 @@ from antiphon.verdicts import (
 )
 
 SCORING_RULE = "moderation"
-_STANDARD_REFUSAL = "I'm sorry, but I can't help with that."
-"""Where the rules have no text of their own, as where there are none."""
 
 
 class Judging:
@@ -78,7 +77,7 @@ class Judging:
         )
 
     def refusal(self, rule: str, languages: Sequence[str]) -> str:
-        return self.judge.refusal(rule, languages) or _STANDARD_REFUSAL
+        return self.judge.refusal(rule, languages) or REFUSAL
 
     async def _scores(
         self, verdicts: Sequence[Verdict], texts: Sequence[str]
