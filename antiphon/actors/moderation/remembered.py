@@ -6,27 +6,22 @@ Scopes share nothing, so that nobody can tell by the time it takes what another 
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+
+import msgspec
 
 from antiphon.verdicts import PolicyScope, Stage, Verdict
 
 _MOST = 8192
-"""A few hundred bytes each."""
+"""Some two hundred bytes each, where nothing was found."""
+_DIGEST_BYTES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TextKey:
-    """One text before one version's rules for one scope at one stage."""
-
-    version: str
-    scope: PolicyScope
-    stage: Stage
-    digest: bytes
-
-
-def key_of(version: str, scope: PolicyScope, stage: Stage, text: str) -> TextKey:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return TextKey(version, scope, stage, digest)
+def key_of(version: str, scope: PolicyScope, stage: Stage, text: str) -> bytes:
+    """Of one text before one version's rules for one scope at one stage."""
+    before = msgspec.msgpack.encode((version, scope, stage))
+    digest = hashlib.blake2b(before, digest_size=_DIGEST_BYTES)
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 class Remembered:
@@ -34,22 +29,26 @@ class Remembered:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._verdicts: OrderedDict[TextKey, Verdict] = OrderedDict()
+        self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
+        self._clean = Verdict(version="")
+        """Of the version that was last seen, one for all texts in which nothing was found."""
 
     def __len__(self) -> int:
         return len(self._verdicts)
 
-    def get(self, key: TextKey) -> Verdict | None:
+    def get(self, key: bytes) -> Verdict | None:
         verdict = self._verdicts.get(key)
         if verdict is not None:
             self._verdicts.move_to_end(key)
         return verdict
 
-    def put(self, key: TextKey, verdict: Verdict) -> None:
+    def put(self, key: bytes, verdict: Verdict) -> None:
         """One that isn't whole is not kept: the next try may be better."""
         if verdict.not_run:
             return
-        self._verdicts[key] = verdict
+        if verdict.version != self._clean.version:
+            self._clean = Verdict(version=verdict.version)
+        self._verdicts[key] = self._clean if verdict == self._clean else verdict
         self._verdicts.move_to_end(key)
         while len(self._verdicts) > self._most:
             self._verdicts.popitem(last=False)

@@ -13,7 +13,7 @@ from antiphon.actors.moderation.guard import Guards
 from antiphon.actors.moderation.merging import actions_of, merged, not_run, of_findings, outcomes_of
 from antiphon.actors.moderation.messages import Unjudged
 from antiphon.actors.moderation.recording import Recording, without_surrogates
-from antiphon.actors.moderation.remembered import Remembered, TextKey, key_of
+from antiphon.actors.moderation.remembered import Remembered, key_of
 from antiphon.actors.moderation.remote import Remote
 from antiphon.events import Turn
 from antiphon.judging import Job
@@ -115,7 +115,7 @@ class TurnJudge:
     async def _judged(self, stage: Stage, texts: Sequence[str]) -> tuple[Verdict, ...]:
         """Only what isn't remembered is judged; of the same text twice, one."""
         found: dict[str, Verdict] = {}
-        fresh: dict[str, TextKey | None] = {}
+        fresh: dict[str, bytes | None] = {}
         for text in dict.fromkeys(texts):
             key = self._key(stage, text)
             if key is not None and (known := self._tools.remembered.get(key)) is not None:
@@ -135,7 +135,7 @@ class TurnJudge:
             await trio.lowlevel.checkpoint()
         return tuple(found[text] for text in texts)
 
-    def _key(self, stage: Stage, text: str) -> TextKey | None:
+    def _key(self, stage: Stage, text: str) -> bytes | None:
         """By which its verdict is remembered. Of output none is: nothing streams the same piece
         again."""
         if stage is Stage.OUTPUT:
