@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test contract bench bench-storage bench-settings bench-scheduling bench-context chaos chaos-live chaos-quotas chaos-replicas chaos-kill chaos-workers fuzz-policy eval-policy train-policy load lock clean
+.PHONY: help setup serve setup-dev model check test contract page bench bench-storage bench-settings bench-scheduling bench-context bench-retrieval chaos chaos-live chaos-quotas chaos-replicas chaos-kill chaos-workers chaos-ingestion fuzz-policy eval-policy train-policy load lock clean
 .NOTPARALLEL:
 
 help:
@@ -14,9 +14,11 @@ help:
 	@echo "make serve   the server, on 127.0.0.1:8000 and 127.0.0.1:8001"
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make contract   every engine against one contract, the slow ones too"
+	@echo "make page    the chat page and the operations pages in a browser (Debian: apt install chromium)"
 	@echo "make bench   throughput and latency against the bare engine"
 	@echo "make bench-scheduling   who waits for whom, predicted times, and the simulator, on the real model"
 	@echo "make bench-context   long conversations: within the window, accounted for, and cached, on the real model"
+	@echo "make bench-retrieval   how much of what answers a question is found in files (DATA=folder)"
 	@echo "make bench-settings   what each setting of the OpenVINO engine does to its speed"
 	@echo "make bench-storage   the database with 100,000 conversations (DATABASE=sqlite|postgres)"
 	@echo "make chaos   the simulated server under attack (SEEDS=50 MINUTES=10)"
@@ -25,6 +27,7 @@ help:
 	@echo "make chaos-replicas   one of two replicas behind a server killed under load"
 	@echo "make chaos-kill   the real server killed and started under load (KILLS=100 DATABASE=sqlite|postgres)"
 	@echo "make chaos-workers   the real server killed while it makes titles, summaries and memories (KILLS=100 DATABASE=sqlite|postgres)"
+	@echo "make chaos-ingestion   the real server killed while it reads files (KILLS=100 DATABASE=sqlite|postgres)"
 	@echo "make fuzz-policy   disguised phrases against the output window (STREAMS=20000 SEED=1)"
 	@echo "make eval-policy    the classifier cross-validated on public sets (DATA=folder)"
 	@echo "make train-policy   its weights anew, the same to the byte (DATA=folder)"
@@ -63,6 +66,9 @@ test: check model
 contract: setup-dev model
 	$(BIN)/pytest -m "heavy or not heavy" tests/contract
 
+page: setup-dev model
+	$(BIN)/pytest -m "heavy or not heavy" tests/web
+
 bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
@@ -78,10 +84,14 @@ bench-scheduling: setup-dev model
 	$(BIN)/python -m bench.fidelity
 	$(BIN)/python -m bench.million
 
+bench-retrieval: setup-dev
+	$(BIN)/python -m bench.retrieval "$(DATA)"
+
 bench-context: setup-dev model
 	$(BIN)/python -m bench.context
 	$(BIN)/python -m bench.memory_recall
 	$(BIN)/python -m bench.workers
+	$(BIN)/python -m bench.ingestion
 
 DATABASE ?= sqlite
 bench-storage: setup-dev
@@ -108,6 +118,9 @@ chaos-kill: setup-dev model
 
 chaos-workers: setup-dev model
 	$(BIN)/python -m chaos.workers --kills $(KILLS) --database $(DATABASE)
+
+chaos-ingestion: setup-dev model
+	$(BIN)/python -m chaos.ingestion --kills $(KILLS) --database $(DATABASE)
 
 STREAMS ?= 20000
 SEED ?= 1

@@ -36,6 +36,7 @@ from antiphon.actors.workers.matter import WorkTools
 from antiphon.actors.workers.worker import Workers
 from antiphon.actors.workers.writer import Writer
 from antiphon.database import contents, is_alone, opener
+from antiphon.filing import Filing
 from antiphon.http.abuse import AbuseGate
 from antiphon.http.app import make_api_app
 from antiphon.http.brakes import Brakes
@@ -183,11 +184,23 @@ class Server:
             abuse=self.brakes,
             context=lambda: live.current.context,
         )
+        self._contents = files or contents(settings)
+        self.filing = Filing(
+            "root/files",
+            lambda: live.current,
+            self._store.client,
+            self._contents,
+            self.telemetry,
+            node=node,
+            now_ms=_wall_ms,
+        )
+        self.telemetry.watch_files(lambda: self.filing.ingestion.in_hand)
         tools = RunTools(
             chat=self.directory,
             store=self._store.client,
             node=node,
             context=lambda: live.current.context,
+            files=self.filing.service,
         )
         self.responses = RunDirectory(tools, shards)
         self._recorder = Recorder(self.responses, tools)
@@ -204,14 +217,13 @@ class Server:
             node,
         )
         self.telemetry.watch_work(self.workers.age_s)
-        self._contents = files or contents(settings)
         self._reaper = Reaper(
             self.responses, tools, contents=self._contents, alone=is_alone(settings)
         )
         self._lag: LoopLag
         self.watchman = Watchman(
             # Workers first, since nobody waits for them. What ends responses ends their sessions.
-            (self.workers, self.responses, self.directory),
+            (self.filing.ingestion, self.workers, self.responses, self.directory),
             drain_s=lambda: live.current.shutdown.drain_s,
         )
         self.overall = ServerStatus(
@@ -221,6 +233,7 @@ class Server:
             prompts=self.prompts,
             policy=self._policy,
             watchman=self.watchman,
+            workers=self.workers,
             root=lambda: self.tree,
             lag=lambda: self._lag,
         )
@@ -244,7 +257,7 @@ class Server:
     def pids(self) -> tuple[int, ...]:
         """Every child process that runs now."""
         judges = () if self._policy is None else self._policy.pids()
-        return (*host_pids(self.pools), *judges)
+        return (*host_pids(self.pools), *judges, *self.filing.embedding.pids())
 
     def _tree(self, shards: list[Supervisor]) -> Supervisor:
         """Ops comes first, so that health answers while the model loads and while streams drain."""
@@ -264,6 +277,8 @@ class Server:
                 prompts=self.prompts, default=lambda model: prompt_for(live.current, model)
             ),
             context=lambda: live.current.context,
+            searching=self.filing.service,
+            file_settings=lambda: live.current.files,
         )
         commands = OpsCommands(
             operator=Operator(lambda: self.tree, _UNTOUCHABLE),
@@ -282,6 +297,7 @@ class Server:
             None
             if policy is None
             else PolicySource(view=policy.view, reload=policy.reload, store=self._store.client),
+            self.telemetry.recent,
         )
         pools = Supervisor(
             SupervisorSpec(
@@ -311,6 +327,9 @@ class Server:
                 # Beside the pools: its processes load while a model does.
                 *(() if policy is None else (policy.child("moderation"),)),
                 pools.child("pools"),
+                # After the pools, so that nothing is read before there is a model; before the
+                # sessions, which search.
+                self.filing.child("files"),
                 sessions.child("sessions"),
                 self.workers.child("workers"),
                 _http_child("http:api", api, self._listeners.api, self._http),

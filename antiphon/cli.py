@@ -18,7 +18,9 @@ import click
 from antiphon import __version__
 from antiphon.cli_abuse import abuse
 from antiphon.cli_admin import db, keys, users
+from antiphon.cli_chat import chat
 from antiphon.cli_engines import engines, prepared_model
+from antiphon.cli_help import ManualGroup
 from antiphon.cli_options import config_option, quietly
 from antiphon.cli_policy import policy
 from antiphon.cli_prompts import prompts
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from antiphon.engine.upstream import UpstreamModel
 
 
-class _OneLineErrors(click.Group):
+class _OneLineErrors(ManualGroup):
     """Shows what Antiphon raises on purpose as its sentence, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -44,12 +46,25 @@ class _OneLineErrors(click.Group):
             ctx.exit(2 if isinstance(error, SettingsError | ModelError | RulesError) else 1)
 
 
-@click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_OneLineErrors,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
+)
 @click.version_option(__version__, prog_name="antiphon")
 @config_option
 @click.pass_context
 def main(ctx: click.Context, config: Path | None) -> None:
-    """A chat server: the OpenAI API in front of an in-flight-batching engine."""
+    """A chat server: the OpenAI API in front of an in-flight-batching engine.
+
+    Settings are read from the TOML file of --config, which every command takes, and from
+    ANTIPHON_* variables, which win over it. Every command has its own --help, with examples. A
+    mistake in settings, rules or models ends a command with one line and status 2, any other error
+    with status 1.
+    """
     ctx.obj = config
 
 
@@ -57,7 +72,13 @@ def main(ctx: click.Context, config: Path | None) -> None:
 @config_option
 @click.pass_obj
 def serve(outer: Path | None, config: Path | None) -> None:
-    """Fetch and prepare the model where needed, then serve until SIGTERM or Ctrl-C."""
+    """Fetch and prepare the model where needed, then serve until SIGTERM or Ctrl-C.
+
+    Once it is ready, it prints where the API, the chat page and the operations page are. SIGTERM
+    and Ctrl-C drain: new work is refused, what runs goes on for `shutdown.drain_s`; a second one
+    ends it at once. SIGHUP reads the settings again. Status 0 after a drain, 1 after a failure, 70
+    if something had to be left behind: a process manager should start it anew.
+    """
     from antiphon.engine.models import SilentProgress, progress_on
 
     hangup = _Hangup()
@@ -88,6 +109,7 @@ def _prepared(settings: Settings, progress: "Progress") -> "PreparedModel | Upst
     return prepared_model(settings, progress)
 
 
+main.add_command(chat)
 main.add_command(engines)
 main.add_command(simulate)
 main.add_command(keys)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
+from antiphon.cli_help import ManualGroup
 from antiphon.cli_options import config_option, quietly
 from antiphon.plain import plain
 from antiphon.settings import Settings, parse_bind
@@ -75,7 +76,7 @@ class _Done(msgspec.Struct, frozen=True):
     written: bool
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def abuse() -> None:
     """Users and addresses under suspicion. A SUBJECT is a user's id or an address, as `list` has
     it. Scores are each server's own: with several, ask each (--ops)."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_help import ManualGroup
+from antiphon.cli_options import config_option, progress, quietly
 
 if TYPE_CHECKING:
     from antiphon.records import ApiKey
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def keys() -> None:
     """API keys: who may use the API, and as whom."""
 
@@ -24,7 +25,13 @@ def keys() -> None:
 @click.option("--user", metavar="NAME", help="Whose key; a new name makes a user. Else the local.")
 @click.option("--tenant", metavar="NAME", help="The user's tenant; by default the local one.")
 @click.option("--name", default="", help="What the key is for, as a reminder.")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(["user", "operator"]))
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(["user", "operator"]),
+    help="What it may do; can be given more than once. Else what a user may.",
+)
 @click.option("--expires", metavar="SPAN", help="After 12h, 30d, 8w; by default never.")
 @config_option
 @click.pass_obj
@@ -133,7 +140,7 @@ def resume_key(outer: Path | None, config: Path | None, key: str) -> None:
     click.echo(f"{found.id} is {admin.state_of(found)}")
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def users() -> None:
     """People and programs with data of their own."""
 
@@ -251,7 +258,8 @@ def erase_user(outer: Path | None, config: Path | None, user: str, yes: bool) ->
 @config_option
 @click.pass_obj
 def set_training(outer: Path | None, config: Path | None, user: str, allowed: str) -> None:
-    """Say whether a user's conversations may be part of a training export."""
+    """Say whether a USER's conversations may be part of a training export: ALLOWED is on or
+    off."""
     from antiphon import admin
     from antiphon.storage import Store
 
@@ -263,7 +271,7 @@ def set_training(outer: Path | None, config: Path | None, user: str, allowed: st
     click.echo(f"training {allowed} for {user}")
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def db() -> None:
     """The database: SQLite under the data directory, or the PostgreSQL of `database.url`."""
 
@@ -293,7 +301,11 @@ def migrate(outer: Path | None, config: Path | None) -> None:
     from antiphon import admin
     from antiphon.persistence import migrations
 
-    applied = admin.with_database(quietly(config or outer), migrations.migrate)
+    settings = quietly(config or outer)
+    with progress("migrating") as told:
+        applied = admin.with_database(
+            settings, lambda database: migrations.migrate(database, told=told)
+        )
     click.echo("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
 
 
@@ -305,7 +317,9 @@ def check(ctx: click.Context, config: Path | None) -> None:
     from antiphon import admin
     from antiphon.persistence.check import check_database
 
-    report = admin.with_database(quietly(config or ctx.obj), check_database)
+    settings = quietly(config or ctx.obj)
+    with progress("checking") as told:
+        report = admin.with_database(settings, lambda database: check_database(database, told))
     for table, rows in report.rows.items():
         click.echo(f"{table}\t{rows}")
     for problem in report.problems:
@@ -333,7 +347,8 @@ def export_database(outer: Path | None, config: Path | None, file: Path, trainin
         count = admin.with_database(settings, lambda database: export_training(database, file))
         click.echo(f"{count} conversations written to {file}")
         return
-    rows = admin.with_database(settings, lambda database: export(database, file))
+    with progress("exporting") as told:
+        rows = admin.with_database(settings, lambda database: export(database, file, told))
     click.echo(f"{sum(rows.values())} rows written to {file}")
 
 
@@ -350,9 +365,11 @@ def import_database(outer: Path | None, config: Path | None, file: Path) -> None
 
     async def work(database: TrioDatabase) -> dict[str, int]:
         await bring_up_to_date(database)
-        return await fill(database, file)
+        return await fill(database, file, told)
 
-    rows = admin.with_database(quietly(config or outer), work)
+    settings = quietly(config or outer)
+    with progress("importing") as told:
+        rows = admin.with_database(settings, work)
     click.echo(f"{sum(rows.values())} rows read from {file}")
 
 

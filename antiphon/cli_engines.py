@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_help import ManualGroup
+from antiphon.cli_options import config_option, progress, quietly
 from antiphon.settings import Settings
 
 if TYPE_CHECKING:
     from antiphon.engine.models import PreparedModel, Progress
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def engines() -> None:
     """The engine of the settings, without a server around it."""
 
@@ -50,9 +51,13 @@ def verify(
 
     async def verified() -> bool:
         async with subject_of(settings, model) as subject:
-            report = await run(
-                subject, start_timeout_s=settings.engine.start_timeout_s, sizes=sizes
-            )
+            with progress("checking the engine") as told:
+                report = await run(
+                    subject,
+                    start_timeout_s=settings.engine.start_timeout_s,
+                    sizes=sizes,
+                    told=told,
+                )
         click.echo("\n".join(lines_of(report)))
         if out is not None:
             encoded = msgspec.json.format(msgspec.json.encode(report), indent=2)
@@ -62,7 +67,7 @@ def verify(
     sys.exit(0 if trio.run(verified) else 1)
 
 
-def prepared_model(settings: Settings, progress: "Progress") -> "PreparedModel":
+def prepared_model(settings: Settings, watcher: "Progress") -> "PreparedModel":
     """What an engine of ours is to serve. Raises SettingsError, ModelError."""
     from antiphon.engine.models import ModelStore, use_checkpoint
     from antiphon.engine_trt.installed import require_installed
@@ -70,4 +75,4 @@ def prepared_model(settings: Settings, progress: "Progress") -> "PreparedModel":
     if settings.engine.kind == "tensorrt-llm":
         require_installed()
         return use_checkpoint(settings.model)
-    return ModelStore(settings.data_dir).ensure(settings.model, progress)
+    return ModelStore(settings.data_dir).ensure(settings.model, watcher)

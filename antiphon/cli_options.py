@@ -1,14 +1,17 @@
-"""What the commands have in common: where settings come from, and how little is logged."""
+"""What the commands have in common: where settings come from, how little is logged, and how long
+work is shown."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from antiphon.logs import configure_logging
+from antiphon.progress import Told, untold
 from antiphon.settings import Settings, load_settings
 
 
@@ -26,3 +29,16 @@ def quietly(config: Path | None) -> Settings:
     settings = load_settings(config, os.environ)
     configure_logging("warning", settings.log_format, sys.stderr)
     return settings
+
+
+@contextmanager
+def progress(step: str) -> Iterator[Told]:
+    """A bar for one step, where somebody watches; what a program reads has none."""
+    if not sys.stderr.isatty():
+        yield untold
+        return
+    with click.progressbar(length=_BAR, label=step, file=sys.stderr) as bar:
+        yield lambda share: bar.update(max(0, round(min(share, 1.0) * _BAR) - bar.pos))
+
+
+_BAR = 1000

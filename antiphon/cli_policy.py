@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_help import ManualGroup
+from antiphon.cli_options import config_option, progress, quietly
 from antiphon.verdicts import Stage
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ tenant_option = click.option("--tenant", metavar="NAME", help="Judge as for this
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def policy() -> None:
     """The rules that texts are judged by."""
 
@@ -139,9 +140,9 @@ def evaluate(
     as_json: bool,
     config: Path | None,
 ) -> None:
-    """Measure the rules on a CSV or JSONL file that has a column of texts and one of labels: safe,
-    or what they are to be blocked for. A JSON file of texts with marked spans, as presidio-research
-    has them, measures what `personal` finds, whatever the rules are."""
+    """Measure the rules on a DATASET: a CSV or JSONL file that has a column of texts and one of
+    labels, safe or what they are to be blocked for. A JSON file of texts with marked spans, as
+    presidio-research has them, measures what `personal` finds, whatever the rules are."""
     from antiphon.classifier.evaluation import DatasetError
     from antiphon.trying.evaluation import evaluate_rules, evaluation_json, evaluation_lines
     from antiphon.trying.spans import evaluate_spans, span_json, span_lines
@@ -153,14 +154,16 @@ def evaluate(
             _print(span_json(spans) if as_json else span_lines(spans))
             return
         rulebook = _rulebook(outer, config, rules)
-        measured = evaluate_rules(
-            rulebook.for_scope(PolicyScope(plan=plan, tenant=tenant)),
-            Stage(stage),
-            dataset,
-            scorer=_scorer,
-            text=text_column,
-            label=label_column,
-        )
+        with progress("judging") as told:
+            measured = evaluate_rules(
+                rulebook.for_scope(PolicyScope(plan=plan, tenant=tenant)),
+                Stage(stage),
+                dataset,
+                scorer=_scorer,
+                text=text_column,
+                label=label_column,
+                told=told,
+            )
     except (DatasetError, OSError) as error:
         raise click.ClickException(_unreadable(dataset, error)) from error
     _print(evaluation_json(measured) if as_json else evaluation_lines(measured))

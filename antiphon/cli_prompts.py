@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from antiphon.cli_help import ManualGroup
 from antiphon.cli_options import config_option, quietly
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class _Canary(click.ParamType[tuple[int, float]]):
         return found
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def prompts() -> None:
     """System prompts: named, in numbered versions that never change. Which one is in force is said
     by `activate`; where it is used, by the settings and by requests."""
@@ -87,7 +88,7 @@ def add(
 @config_option
 @click.pass_obj
 def list_prompts(outer: Path | None, name: str | None, as_json: bool, config: Path | None) -> None:
-    """List every prompt with what is in force of it; or, of one, every version and activation."""
+    """List every prompt with what is in force of it; or, of NAME, every version and activation."""
     from antiphon import admin
     from antiphon.storage import Store
 
@@ -136,7 +137,7 @@ def list_prompts(outer: Path | None, name: str | None, as_json: bool, config: Pa
 def show(
     outer: Path | None, name: str, version: int | None, as_json: bool, config: Path | None
 ) -> None:
-    """Print the text of a VERSION, or of the newest one, as it was added."""
+    """Print the text of a VERSION of the prompt NAME, or of the newest one, as it was added."""
     from antiphon import admin
 
     found = admin.with_store(
@@ -170,7 +171,7 @@ def activate(
     as_json: bool,
     config: Path | None,
 ) -> None:
-    """Put a VERSION in force, instead of whatever is."""
+    """Put a VERSION of the prompt NAME in force, instead of whatever is."""
     from antiphon import admin
 
     shares = dict(canaries)
@@ -189,8 +190,8 @@ def activate(
 @config_option
 @click.pass_obj
 def rollback(outer: Path | None, name: str, as_json: bool, config: Path | None) -> None:
-    """Put in force again what was in force before. It is an activation, too: a second rollback
-    takes the first one back."""
+    """Put in force again what was in force of NAME before. It is an activation, too: a second
+    rollback takes the first one back."""
     from antiphon import admin
 
     made = admin.with_store(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_help import ManualGroup
+from antiphon.cli_options import config_option, progress, quietly
 
 if TYPE_CHECKING:
     from antiphon.settings import Settings
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _FORMATS = click.Choice(["table", "markdown", "json"])
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def simulate() -> None:
     """The pool in virtual time: how long people would wait, and how many replicas it takes.
 
@@ -40,7 +41,12 @@ def _common(command: Any) -> Any:
             help="The same: idle prefixes beside the KV cache.",
         ),
         click.option("--smaller", help="The engine model of a smaller one, for overload."),
-        click.option("--smaller-replicas", type=click.IntRange(min=1), default=1),
+        click.option(
+            "--smaller-replicas",
+            type=click.IntRange(min=1),
+            default=1,
+            help="How many of the smaller one.",
+        ),
         click.option(
             "--free-on-smaller", is_flag=True, help="Who doesn't pay gets the smaller one at once."
         ),
@@ -54,8 +60,12 @@ def _common(command: Any) -> Any:
             default=True,
             help="Whether predicted times to first token decide.",
         ),
-        click.option("--seed", type=int, default=1),
-        click.option("--format", "layout", type=_FORMATS, default="table"),
+        click.option(
+            "--seed", type=int, default=1, help="The same seed gives the same run, to the token."
+        ),
+        click.option(
+            "--format", "layout", type=_FORMATS, default="table", help="How the report is printed."
+        ),
         click.option(
             "--out",
             type=click.Path(dir_okay=False, path_type=Path),
@@ -76,7 +86,7 @@ def _common(command: Any) -> Any:
 
 @simulate.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--replicas", type=click.IntRange(min=1), default=1)
+@click.option("--replicas", type=click.IntRange(min=1), default=1, help="How many serve it.")
 @click.option("--speed", type=click.FloatRange(min=1e-6), default=1.0, help="Of the arrivals.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first requests.")
 @click.option("--between", type=float, default=0.0, help="Objective between tokens, in seconds.")
@@ -90,8 +100,8 @@ def trace(
     between: float,
     **options: Any,
 ) -> None:
-    """Replay a trace: Azure LLM inference (CSV), BurstGPT (CSV), Mooncake (JSON lines), or JSON
-    lines of our own: at, prompt_tokens, output_tokens and more."""
+    """Replay the trace in FILE: Azure LLM inference (CSV), BurstGPT (CSV), Mooncake (JSON lines),
+    or JSON lines of our own: at, prompt_tokens, output_tokens and more."""
     import msgspec
 
     from antiphon.simulating.scenario import replayed
@@ -118,7 +128,9 @@ def trace(
 @click.option("--replicas", type=click.IntRange(min=1), help="In all; else the fewest are found.")
 @click.option("--rate", type=click.FloatRange(min=0.001), help="Prompts a second, in all.")
 @click.option("--cell", type=click.IntRange(min=1), default=16, help="Replicas that are simulated.")
-@click.option("--seconds", type=click.FloatRange(min=10), default=600.0)
+@click.option(
+    "--seconds", type=click.FloatRange(min=10), default=600.0, help="Virtual time to simulate."
+)
 @click.option(
     "--assume", multiple=True, metavar="KEY=VALUE", help="Another assumption: a field of the load."
 )
@@ -137,8 +149,8 @@ def load(
     flood: float,
     **options: Any,
 ) -> None:
-    """Simulate a load model at its peak: 100m-users or 10m-users. Without --replicas, look for the
-    fewest that keep the objectives."""
+    """Simulate the load model NAME at its peak: 100m-users or 10m-users. Without --replicas, look
+    for the fewest that keep the objectives."""
     from antiphon.simulating.load_models import Surge, load_named
     from antiphon.simulating.scenario import Cell, needed, sampled
 
@@ -171,9 +183,16 @@ def load(
 
 
 @simulate.command()
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("engine.json"))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("engine.json"),
+    help="Where to write the engine model.",
+)
 @click.option("--name", default="calibrated", help="What the engine model is called.")
-@click.option("--rounds", type=click.IntRange(min=1), default=2)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=2, help="More of them average out more noise."
+)
 @config_option
 @click.pass_obj
 def calibrate(outer: Path | None, out: Path, name: str, rounds: int, config: Path | None) -> None:
@@ -198,11 +217,13 @@ def calibrate(outer: Path | None, out: Path, name: str, rounds: int, config: Pat
     model = prepared_model(settings, progress_on(sys.stderr))
 
     async def watched() -> None:
-        seen = await watch(
-            engine_launcher(settings, model),
-            start_timeout_s=settings.engine.start_timeout_s,
-            rounds=rounds,
-        )
+        with progress("watching the engine") as told:
+            seen = await watch(
+                engine_launcher(settings, model),
+                start_timeout_s=settings.engine.start_timeout_s,
+                rounds=rounds,
+                told=told,
+            )
         engine, fitted = calibrated(
             seen.steps,
             seen.capabilities,

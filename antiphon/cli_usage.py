@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from antiphon.cli_help import ManualGroup
 from antiphon.cli_options import config_option, quietly
 
 if TYPE_CHECKING:
     from antiphon.billing import By, Form
 
 
-@click.group()
+@click.group(cls=ManualGroup)
 def usage() -> None:
     """What users have used."""
 
@@ -19,7 +20,13 @@ def usage() -> None:
 @usage.command("export")
 @click.option("--since", metavar="TIME", help="A day or a moment, in UTC; by default the first.")
 @click.option("--until", metavar="TIME", help="Without this moment; by default two minutes ago.")
-@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "jsonl"]),
+    default="csv",
+    help="For a spreadsheet, or for a program.",
+)
 @click.option(
     "--by", type=click.Choice(["turn", "day"]), default="turn", help="Lines of turns, or sums."
 )

@@ -36,6 +36,9 @@ class ContextSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     off until somebody asks for it."""
     memory_tokens: int = 256
     """The most that is shown of what is remembered."""
+    retrieved_tokens: int = 2048
+    """The most that is shown of what was found in files for a message, beside files that are shown
+    whole; and never more than half of the room that there is."""
     memory_entries: int = 200
     """The most that is kept for one user."""
     model: str | None = None
@@ -50,7 +53,10 @@ def check_context(settings: ContextSettings) -> None:
     for name in ("history_share", "keep_share", "summarise_at_share"):
         if not 0 < getattr(settings, name) <= 1:
             raise SettingsError(f"context.{name}", "must be more than 0, and at most 1")
-    for name in ("tool_output_tokens", "summary_tokens", "memory_tokens", "memory_entries"):
+    for name in (
+        *("tool_output_tokens", "summary_tokens", "memory_tokens", "memory_entries"),
+        "retrieved_tokens",
+    ):
         if getattr(settings, name) < 1:
             raise SettingsError(f"context.{name}", "must be at least 1")
     if settings.keep_share >= settings.summarise_at_share:

@@ -11,9 +11,10 @@ from typing import Literal
 import msgspec
 
 from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
+from antiphon.sources import Source
 from antiphon.tools import Toolbox, ToolCall
 from antiphon.verdicts import Scoring
-from antiphon.views import Piece, Truncation
+from antiphon.views import Piece, ShownFile, Truncation
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -309,6 +310,10 @@ class Turn:
     other defaults."""
     prompt_version: str | None = None
     """Of the operator's system prompt that it begins with, as `name@version`."""
+    sources: tuple[Source, ...] = ()
+    """What its answer may cite: the model was told how, and is shown them by these numbers."""
+    files: tuple[ShownFile, ...] = ()
+    """What became of each file that its messages name or that was searched."""
     unjudged: int = 0
     """How many of its first messages no rule judges: the operator's own words, and what was judged
     when it came."""

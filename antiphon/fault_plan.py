@@ -69,6 +69,10 @@ class Site(enum.Enum):
     WORKER_WRITE = "worker.write", "they are made and not written", _HARM
     WORKER_WRITTEN = "worker.written", "they are written, the conversation still held", _HARM
     WORKER_DONE = "worker.done", "all is done, and the store not told", _HARM
+    INGEST_READ = "ingest.read", "a document is held and about to be read", _HARM
+    INGEST_EMBED = "ingest.embed", "it is read, and has no vectors", _HARM
+    INGEST_WRITE = "ingest.write", "it has its vectors and is not written", _HARM
+    INGEST_WRITTEN = "ingest.written", "it is written, and nobody knows", _HARM
     HTTP_ACCEPT = "http.accept", "accepting fails for want of file descriptors", _OWN
     HTTP_READ_DROP = "http.read.drop", "the connection is lost while the client sends", _OWN
     HTTP_WRITE_DROP = "http.write.drop", "the connection is lost before an answer's bytes", _OWN
@@ -78,6 +82,13 @@ class Site(enum.Enum):
     JUDGE_START = "judge.start", "a judge process is about to load its classifier", _HARM
     JUDGE_BATCH = "judge.batch", "a judge process has texts in hand", _HARM
     JUDGE_HANG = "judge.hang", "a judge process never answers again", _OWN
+    EMBEDDER_START = "embedder.start", "an embedding process is about to load its model", _HARM
+    EMBEDDER_BATCH = "embedder.batch", "an embedding process has passages in hand", _HARM
+    EMBEDDER_QUESTION = "embedder.question", "an embedding process has a question in hand", _HARM
+    EMBEDDER_HANG = "embedder.hang", "an embedding process never answers again", _OWN
+    READER_START = "reader.start", "a reader process is about to load its parsers", _HARM
+    READER_FILE = "reader.file", "a reader process has a file in memory", _HARM
+    READER_HANG = "reader.hang", "a reader process never says anything again", _OWN
     LINK_SEND_GARBLED = "link.send.garbled", "a command turns into garbage", _OWN
     HOST_START = "host.start", "a host process is about to load its engine", _HARM
     HOST_ADMIT_REFUSED = "host.admit.refused", "the engine has no room for a request", _OWN

@@ -23,6 +23,15 @@ ItemId = NewType("ItemId", str)
 FileId = NewType("FileId", str)
 """`file-…`."""
 
+DocumentId = NewType("DocumentId", str)
+"""`doc_…`: what was made of a file's content."""
+
+VectorStoreId = NewType("VectorStoreId", str)
+"""`vs_…`."""
+
+FileBatchId = NewType("FileBatchId", str)
+"""`vsfb_…`: files that were put into a vector store together."""
+
 UserId = NewType("UserId", str)
 """`user_…`."""
 
@@ -71,6 +80,18 @@ def new_item_id(prefix: str = "msg_") -> ItemId:
 
 def new_file_id() -> FileId:
     return FileId(f"file-{secrets.token_hex(12)}")
+
+
+def new_document_id() -> DocumentId:
+    return DocumentId(f"doc_{secrets.token_hex(12)}")
+
+
+def new_vector_store_id() -> VectorStoreId:
+    return VectorStoreId(f"vs_{secrets.token_hex(12)}")
+
+
+def new_file_batch_id() -> FileBatchId:
+    return FileBatchId(f"vsfb_{secrets.token_hex(12)}")
 
 
 def new_user_id() -> UserId:

@@ -51,6 +51,22 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | policy_events_wait       | moderation  | the store is away; they wait in memory                  |
 | policy_events_refused    | moderation  | the store refuses some of them; they are lost           |
 | policy_events_dropped    | moderation  | there was no room for so many of them                   |
+| reader_killed            | readers     | a reader was killed from outside; it may try once more  |
+| reader_too_slow          | readers     | a reader was killed when its time was up                |
+| reader_crashed           | readers     | a file has crashed its reader: by which signal          |
+| reader_broken            | readers     | a reader said what it must not, or too little           |
+| reader_stderr            | readers     | a reader, or native code in it, wrote a line            |
+| reader_gives_up          | reader      | the server sent what it can't read; the process ends    |
+| reader_not_confined      | reader      | this system has no seccomp; the limits must do          |
+| reading_failed           | reader      | a parser failed on a file: how, and where in our code   |
+| embedder_process_started | embedders   | an embedding process was started, as one was needed     |
+| embedder_ready           | embedding   | its model is loaded                                     |
+| embedder_lost            | embedding   | it died, fell silent or broke the protocol: work lost   |
+| embedder_stderr          | embedding   | it, or native code in it, wrote a line                  |
+| embedder_start_failed    | embedder    | its model could not be loaded                           |
+| embedder_gives_up        | embedder    | the server sent what it can't read; the process ends    |
+| embedding_failed         | embedder    | the model failed on a passage, which has no vector      |
+| search_failed            | embedder    | the model failed on a question; words have to do        |
 | news_undelivered         | engines     | a session's mailbox was full; its turn fails            |
 | lease_cancelled          | scheduling  | a cancelled request's slot is free: cause, time, waste  |
 | circuit_opened           | scheduling  | calls failed in a row; refused until the next try       |
@@ -71,7 +87,7 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | schema_migrated          | persistence | tables were made or changed: which steps                |
 | orphan_unreadable        | persistence | a damaged row, or a newer program's, can't be ended     |
 | transaction_repeated     | persistence | PostgreSQL undid it for the sake of another one         |
-| tidying_put_off          | persistence | a reader keeps deleted text in SQLite's WAL for now     |
+| tidying_put_off          | persistence | some deleted text stays in SQLite's files for now       |
 | interrupted_at_close     | persistence | a statement still ran when the database closed          |
 | local_user_not_checked   | accounts    | the local user's row may be missing until it is needed  |
 | key_times_not_written    | accounts    | when keys were last used is written later               |
@@ -106,6 +122,13 @@ Lines are facts with fields, never message bodies. Every event name is listed he
 | work_given_up            | workers     | the same too often; a conversation is left as it is     |
 | work_paused              | workers     | the store is away; titles and summaries wait            |
 | work_resumed             | workers     | it is back, and they are made again                     |
+| document_made            | files       | the work on a file has ended: how, and how long it took |
+| document_failed          | files       | a file isn't read yet: why; it is tried again           |
+| document_given_up        | files       | the same too often; the file has failed                 |
+| documents_outdated       | files       | another reader or model made them; they are made anew   |
+| ingestion_paused         | files       | the store is away; files wait                           |
+| ingestion_resumed        | files       | it is back, and they are read again                     |
+| search_by_text_alone     | files       | meaning could not be searched for: why                  |
 | removal_postponed        | workers     | a file without records stays until the next sweep       |
 | response_not_saved       | responses   | the store is away; the reaper will tell it              |
 | turn_not_withdrawn       | responses   | a refused turn is stored; the reaper will undo that     |

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from antiphon.errors import InvalidRequest
 from antiphon.events import Message, Role
-from antiphon.ids import ItemId
+from antiphon.ids import FileId, ItemId
 from antiphon.records import Item
 from antiphon.tools import ToolCall
 
@@ -19,6 +19,10 @@ WITHHELD = "withheld"
 """Where the body of a refusal names the items for which it was refused."""
 CALLS = "tool_calls"
 """Where the body of a kept chat's message has the calls that were made in it."""
+FILE = "input_file"
+SEARCH = "file_search_call"
+"""A search in files that a turn began with. What was found is found anew for each turn, so it isn't
+shown again."""
 PLACEHOLDER = "[This message was removed by the content policy.]"
 """What a model reads instead of such an item."""
 
@@ -28,12 +32,13 @@ _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal"
 
 
 def message_of(item: Item) -> Message | None:
-    """What a model reads of the item; None for a model's own reasoning, which isn't shown again.
+    """What a model reads of the item; None for a model's own reasoning and for searches, which
+    aren't shown again.
 
     Raises InvalidRequest for an item that no model here can read.
     """
     match item.type:
-        case "reasoning":
+        case "reasoning" | "file_search_call":
             return None
         case "function_call":
             return Message(role="assistant", content="", call=_call(item.body))
@@ -121,9 +126,28 @@ def _content(item: Item, name: str) -> str:
 
 def _text(item: Item, part: dict[str, Any]) -> str:
     kind = part.get("type")
+    if kind == FILE:
+        return file_note(part)
     if kind not in _TEXTS:
         raise _unreadable(item, kind)
     return str(part.get(_TEXTS[kind]) or "")
+
+
+def file_note(part: dict[str, Any]) -> str:
+    """Where a message has a file. What is in it stands elsewhere: a turn finds out what of it there
+    is to be shown."""
+    return f'[Attached file: "{part.get("filename") or part.get("file_id")}"]'
+
+
+def files_in(items: Iterable[Item]) -> dict[FileId, str]:
+    """The files that messages bring along, in order, each with its name."""
+    return {
+        FileId(part["file_id"]): str(part.get("filename") or part["file_id"])
+        for item in items
+        if item.type == "message" and isinstance(content := item.body.get("content"), list)
+        for part in content
+        if part.get("type") == FILE and part.get("file_id")
+    }
 
 
 def _unreadable(item: Item, kind: Any) -> InvalidRequest:

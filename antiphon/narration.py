@@ -4,14 +4,15 @@ Each is one event of the Responses API, without what the events before it tell; 
 log is its `sequence_number`.
 """
 
+import enum
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from antiphon.errors import AntiphonError, StoreFailed
 from antiphon.events import CancelCause, TokenLogprob
-from antiphon.ids import ItemId
+from antiphon.ids import FileId, ItemId
 from antiphon.records import Response, ResponseStatus
 from antiphon.turn_events import FinishReason, TurnPlaced
 
@@ -111,6 +112,52 @@ class ArgumentsClosed(
     index: int
 
 
+class CitationAdded(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="citation"):
+    """`response.output_text.annotation.added`: after `at` of its characters the text has something
+    from a file."""
+
+    index: int
+    at: int
+    file: FileId
+    filename: str
+
+    @property
+    def annotation(self) -> dict[str, Any]:
+        """As the API has it."""
+        return {
+            "type": "file_citation",
+            "file_id": self.file,
+            "filename": self.filename,
+            "index": self.at,
+        }
+
+
+class SearchOpened(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="search"):
+    """A search in files begins: `response.output_item.added`. It is an item of its own, before the
+    message that it is for."""
+
+    index: int
+    item: ItemId
+
+
+class SearchStage(enum.StrEnum):
+    """How far a search is."""
+
+    IN_PROGRESS = "in_progress"
+    SEARCHING = "searching"
+    COMPLETED = "completed"
+
+
+class SearchMoved(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="search_moved"):
+    """`response.file_search_call.in_progress` and so on. The last one says what was asked and what
+    was found, as the API has it."""
+
+    index: int
+    stage: SearchStage
+    queries: tuple[str, ...] = ()
+    results: tuple[dict[str, Any], ...] = ()
+
+
 class ItemClosed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="item_done"):
     """`response.output_item.done`. The item is complete, or it isn't and `finish` says why; None
     when the response was cancelled or failed."""
@@ -141,6 +188,9 @@ ResponseEvent = (
     | CallOpened
     | ArgumentsAdded
     | ArgumentsClosed
+    | CitationAdded
+    | SearchOpened
+    | SearchMoved
     | ItemClosed
     | Ended
 )

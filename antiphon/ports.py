@@ -1,14 +1,16 @@
 """What the core needs from the leaves, said at the user's side. Implementations are structural:
 nobody inherits."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from antiphon.events import CancelCause, Capabilities, HostCommand, HostFrame, Message, Turn
-from antiphon.ids import ModelName, ResponseId, UserId
+from antiphon.ids import FileId, ModelName, ResponseId, UserId
 from antiphon.narration import Watcher
 from antiphon.records import Claim, Item, Principal, Response
+from antiphon.sources import FileSearch
 from antiphon.tools import Tool, ToolFormat
 from antiphon.turn_events import RateLimit, TurnEvent, Usage
 
@@ -47,6 +49,9 @@ class NewAnswer:
     input: tuple[Item, ...]
     turn: Turn
     prompt: Message | None = None
+    search: FileSearch | None = None
+    files: Mapping[FileId, str] = field(default_factory=dict)
+    """That it brings along beside those that items of its input name, each with its name."""
     stored: bool = True
     claim: Claim | None = None
     retry_fingerprint: str | None = None
@@ -276,6 +281,10 @@ class Contents(Protocol):
     async def draft(self) -> ContentDraft: ...
 
     async def open(self, sha256: str) -> ContentReader | None: ...
+
+    def path(self, sha256: str) -> Path:
+        """Where it lies as a file of this machine, if it is there: for processes that read it
+        themselves."""
 
     async def remove(self, sha256: str, is_unused: Callable[[], Awaitable[bool]]) -> bool:
         """Remove unless a record names it; `is_unused` asks the database, before and after.

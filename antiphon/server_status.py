@@ -10,8 +10,9 @@ from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.moderation.service import ModerationService
 from antiphon.actors.prompts.prompts import SystemPrompts
 from antiphon.actors.routing.router import Router, Routing
-from antiphon.actors.store.status import StoreStatus
+from antiphon.actors.store.status import StoreStatistics, StoreStatus
 from antiphon.actors.watchman import Watchman
+from antiphon.actors.workers.worker import Workers
 from antiphon.http.ops.views import PoolStatus, SlotView, pool_status, slot_views
 from antiphon.pools import ServedPool
 from antiphon.ports import ReplicaStatistics
@@ -30,6 +31,7 @@ class ServerStatus:
     prompts: SystemPrompts
     policy: ModerationService | None
     watchman: Watchman
+    workers: Workers
     root: Callable[[], Supervisor]
     lag: Callable[[], LoopLag]
 
@@ -85,7 +87,15 @@ class ServerStatus:
 
     def pools(self) -> tuple[PoolStatus, ...]:
         """How each pool stands."""
-        return tuple(pool_status(pool.routed, pool.problem()) for pool in self.served)
+        return tuple(pool_status(pool.routed, pool.problem(), pool.engine) for pool in self.served)
+
+    def store_statistics(self) -> StoreStatistics:
+        """How the database stands."""
+        return self.store.statistics()
+
+    def work_age_s(self) -> float:
+        """How long ago a turn has ended in the conversation that is worked on in the background."""
+        return self.workers.age_s()
 
     def routing(self) -> tuple[Routing, ...]:
         """The last decisions of the router."""

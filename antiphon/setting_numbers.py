@@ -12,6 +12,9 @@ _LARGEST = 10**12
 MAY_BE_ZERO = frozenset(
     {
         "engine.threads",
+        "files.chunk_overlap_tokens",
+        "files.embedding_nice",
+        "files.wait_s",
         "brakes.failed_keys_per_minute",
         "brakes.address_per_s",
         "brakes.key_per_s",

@@ -21,11 +21,13 @@ from antiphon.engine_settings import PoolSettings as PoolSettings
 from antiphon.engine_settings import check_engine
 from antiphon.errors import SettingsError
 from antiphon.fault_plan import FaultPlan
+from antiphon.files_settings import FilesSettings, check_files
 from antiphon.model_names import check_names, served_name
 from antiphon.openvino_settings import OpenVinoSettings
 from antiphon.plan_settings import PlanSettings
 from antiphon.policy_settings import PolicySettings, check_policy
 from antiphon.prompts import is_prompt_name
+from antiphon.reading_settings import ReadingSettings, check_reading
 from antiphon.scheduling_settings import SchedulingSettings, check_scheduling
 from antiphon.server_settings import DatabaseSettings as DatabaseSettings
 from antiphon.server_settings import GenerationSettings as GenerationSettings
@@ -38,6 +40,8 @@ from antiphon.trt_settings import TrtSettings
 from antiphon.upstream_settings import UpstreamSettings
 
 _PREFIX = "ANTIPHON_"
+_OF_CLIENTS = frozenset({"ANTIPHON_API_KEY", "ANTIPHON_API_URL"})
+"""What `antiphon chat` reads, which may stand in the same environment."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +85,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     abuse: AbuseSettings = AbuseSettings()
     policy: PolicySettings = PolicySettings()
     context: ContextSettings = ContextSettings()
+    reading: ReadingSettings = ReadingSettings()
+    files: FilesSettings = FilesSettings()
     database: DatabaseSettings = DatabaseSettings()
     retention: RetentionSettings = RetentionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
@@ -103,7 +109,7 @@ def load_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
     settings = _convert(raw)
     overlaid = False
     for name, value in sorted(environ.items()):
-        if name.startswith(_PREFIX):
+        if name.startswith(_PREFIX) and name not in _OF_CLIENTS:
             _overlay(raw, name, value)
             overlaid = True
     settings = _convert(raw) if overlaid else settings
@@ -231,6 +237,8 @@ def check_settings(settings: Settings) -> None:
     check_abuse(settings.abuse)
     check_policy(settings.policy)
     check_context(settings.context)
+    check_reading(settings.reading)
+    check_files(settings.files)
     _check_tables(settings)
     _check_prompts(settings)
     if settings.queue.max_tokens < settings.generation.default_max_tokens:

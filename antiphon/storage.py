@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from antiphon.context_storage import ContextStore
+from antiphon.document_storage import DocumentStore
 from antiphon.ids import (
     ConversationId,
     FileId,
@@ -47,7 +48,7 @@ from antiphon.verdicts import PolicyEvent
 R = TypeVar("R")
 
 
-class Store(ContextStore, Protocol):
+class Store(ContextStore, DocumentStore, Protocol):
     """Every method may raise StoreUnavailable (the database doesn't answer; nothing was written, or
     its outcome is unknown) and StoreFailed (it refused: disk full, damaged)."""
 
@@ -324,6 +325,9 @@ READS = frozenset(
         *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
         *("usage_sums", "bills", "policy_events"),
         *("summary", "memories", "memory", "prompt_versions", "prompt_activations"),
+        *("vector_store", "vector_stores", "vector_store_file", "vector_store_files"),
+        *("file_batch", "documents", "document_text", "search_files", "search_text"),
+        *("chunks", "file_chunks", "vectors"),
     }
 )
 """The methods that change nothing."""

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from antiphon.events import CancelCause
-from antiphon.ids import ModelName
+from antiphon.ids import ModelName, RequestId
+from antiphon.moments import Moment
 from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 
@@ -14,6 +15,9 @@ class Telemetry(Protocol):
     def http_request_finished(
         self, handler: str, method: str, status: int, seconds: float
     ) -> None: ...
+
+    def turn_noted(self, request: RequestId, moment: Moment) -> None:
+        """Something has become of one turn."""
 
     def sse_opened(self) -> None:
         """A streaming answer began; `sse_closed` follows exactly once."""
@@ -111,6 +115,15 @@ class Telemetry(Protocol):
 
     def work_done(self, seconds: float) -> None:
         """All work on a conversation is done, so long after its last turn."""
+
+    def document_made(self, outcome: str, seconds: float) -> None:
+        """The work on a document has ended here: ready, unembedded (full text alone finds it),
+        failed (the file's fault), again (it is tried once more), lost (deleted, or another server
+        has it), or let_go (the server stops)."""
+
+    def files_searched(self, outcome: str, seconds: float) -> None:
+        """A question was asked of files: found, nothing, or by_text: its meaning could not be
+        searched for."""
 
     def store_refused(self, reason: str) -> None:
         """A unit was not begun: overloaded or circuit_open."""

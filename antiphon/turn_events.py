@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from antiphon.errors import AntiphonError
 from antiphon.events import TokenLogprob
-from antiphon.ids import ItemId, ModelName
+from antiphon.ids import FileId, ItemId, ModelName
 from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.verdicts import Judged
 from antiphon.views import Manifest
@@ -49,6 +49,8 @@ class TurnPlaced:
     """Why another model answers: `overload`, `canary`, `fallback`; None when it is the first
     choice."""
     limits: tuple[RateLimit, ...] = ()
+    expected_s: float | None = None
+    """When its first text should come; None where nothing is known that could be trusted."""
     policy: str | None = None
     """The version of the rules that judge it; None where there are none."""
     manifest: Manifest | None = None
@@ -65,6 +67,17 @@ class Delta:
     choice: int
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cited:
+    """The choice's text says that it has something from a file: after so many of its
+    characters."""
+
+    choice: int
+    at: int
+    file: FileId
+    filename: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +130,7 @@ class TurnFailed:
     usage: Usage = field(default=Usage(prompt_tokens=0, completion_tokens=0))
 
 
-Said = Delta | CallStarted | CallDelta | CallEnded
+Said = Delta | Cited | CallStarted | CallDelta | CallEnded
 """What a model says in a choice."""
 
 

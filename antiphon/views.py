@@ -5,8 +5,9 @@ import enum
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from antiphon.ids import ItemId
+from antiphon.ids import FileId, ItemId
 
 Truncation = Literal["auto", "disabled"]
 
@@ -22,6 +23,8 @@ class PieceKind(enum.StrEnum):
     MEMORY = "memory"
     SUMMARY = "summary"
     RETRIEVED = "retrieved"
+    """What is shown of files. It stands right before the message that it is to answer, and is part
+    of that for the model."""
     HISTORY = "history"
     INPUT = "input"
     """What is new in this turn: never left out, never cut."""
@@ -42,7 +45,8 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     """The calls that it is, or is the result of: neither is shown without the other."""
     rank: int | None = None
-    """Of a memory: which of them comes first where not all may be shown, 0 before 1."""
+    """Of a memory, and of what was found in files: which of them comes first where not all may be
+    shown, 0 before 1. Without one it is always shown."""
     covers: int = 0
     """Of a summary: how many items it stands for, `item` being the last of them."""
     covered_tokens: int = 0
@@ -72,6 +76,31 @@ class ManifestRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     last: ItemId | None = None
 
 
+class FileFate(enum.StrEnum):
+    """What the model was shown of a file."""
+
+    WHOLE = "whole"
+    EXCERPTS = "excerpts"
+    """What answers the newest message, as far as anything does."""
+    NOT_READY = "not_ready"
+    """It is still being read."""
+    FAILED = "failed"
+    """It couldn't be read."""
+    DELETED = "deleted"
+
+
+class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that a turn was given or that was searched for it. Of one that isn't shown the model
+    is told so, and why."""
+
+    file_id: FileId
+    filename: str
+    fate: FileFate
+    excerpts: int = 0
+    """How many pieces of it were found."""
+    reason: str | None = None
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the model was shown of a turn and of what came before, and what not. In tokens."""
 
@@ -82,13 +111,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the chat template adds around all messages."""
     truncation: Truncation
     runs: tuple[ManifestRun, ...]
+    files: tuple[ShownFile, ...] | UnsetType = UNSET
+    """What became of the turn's files, where it has any."""
 
     @property
     def worst(self) -> Fate:
-        """The heaviest thing that became of anything: memories that found no room aside."""
-        fates = {run.fate for run in self.runs if run.kind is not PieceKind.MEMORY}
+        """The heaviest thing that became of anything: memories and excerpts that found no room
+        aside."""
+        optional = {PieceKind.MEMORY, PieceKind.RETRIEVED}
+        fates = {run.fate for run in self.runs if run.kind not in optional}
         order = (Fate.DROPPED, Fate.SUMMARISED, Fate.TRIMMED)
         return next((fate for fate in order if fate in fates), Fate.SHOWN)
+
+    @property
+    def is_missing_files(self) -> bool:
+        """Whether the model was not shown anything of a file that it was to be shown."""
+        files = () if isinstance(self.files, UnsetType) else self.files
+        return any(each.fate not in {FileFate.WHOLE, FileFate.EXCERPTS} for each in files)
 
     def items(self, fate: Fate) -> int:
         """How many there are of it in the turns."""

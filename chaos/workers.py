@@ -118,17 +118,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, _database(options.database, folder) as url:
+    with tempfile.TemporaryDirectory() as folder, database(options.database, folder) as url:
         config = Path(folder) / "antiphon.toml"
         config.write_text(_SETTINGS, encoding="utf-8")
         report = _run(config, url, options.kills, random.Random(options.seed))
-        report.problems += _checked(config, url)
+        report.problems += checked(config, url)
     _print(report)
     return 1 if report.problems else 0
 
 
 @contextlib.contextmanager
-def _database(kind: str, folder: str) -> Iterator[str]:
+def database(kind: str, folder: str) -> Iterator[str]:
     if kind == "sqlite":
         yield f"sqlite:///{Path(folder) / 'chaos.db'}"
         return
@@ -248,7 +248,7 @@ def _judge(
         report.problems.append(f"remembered twice: {doubled}")
 
 
-def _checked(config: Path, url: str) -> list[str]:
+def checked(config: Path, url: str) -> list[str]:
     """What the program's own check of the database finds."""
     checked = subprocess.run(
         [sys.executable, "-m", "antiphon", "--config", str(config), "db", "check"],

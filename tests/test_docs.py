@@ -13,6 +13,8 @@ from antiphon.actors.moderation.status import PolicyView
 from antiphon.actors.store.status import StoreStatus
 from antiphon.http.ops.metrics import PrometheusTelemetry
 from antiphon.ids import ModelName
+from antiphon.live_settings import EFFECTS
+from scripts.settings_table import DOCUMENT, sections, written
 
 PACKAGE = Path(antiphon.__file__).parent
 DOCUMENTS = PACKAGE.parent / "docs"
@@ -66,6 +68,7 @@ def exported() -> Iterator[str]:
     telemetry.watch_policy(lambda: A_POLICY)
     telemetry.watch_prompts(lambda: ())
     telemetry.watch_work(lambda: 0.0)
+    telemetry.watch_files(lambda: 0)
     for family in registry.collect():
         if family.name.startswith("antiphon_"):
             yield from (family.name + suffix for suffix in SUFFIXES[family.type])
@@ -79,3 +82,37 @@ def test_every_metric_that_a_document_names_exists(document: str, autojump_clock
     named = set(NAME.findall((DOCUMENTS / document).read_text()))
 
     assert named <= set(exported())
+
+
+def test_the_settings_in_the_document_are_those_of_the_code():
+    """`python scripts/settings_table.py` writes them anew."""
+    document = DOCUMENT.read_text(encoding="utf-8")
+
+    assert written(document) == document
+
+
+def test_every_setting_has_its_row():
+    rows = {row.key for _, _, section in sections() for row in section}
+
+    assert EFFECTS.keys() - {"pools", "aliases", "plans"} <= rows
+
+
+PAGES = [PACKAGE.parent / "README.md", *sorted(DOCUMENTS.glob("*.md"))]
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path):
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in set(anchors(target)), f"{path}#{anchor}"
+
+
+def anchors(page: Path) -> Iterator[str]:
+    """As GitHub makes them of headings."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("#").strip().lower()
+            yield re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")

@@ -24,7 +24,8 @@ from antiphon.settings import load_settings
 PACKAGE = Path(faults.__file__).parent
 IN_HOSTS = {
     *("engine/host.py", "engine/runtime.py", "engine/channel.py", "engine_trt/host.py"),
-    *("judge/process.py", "judge/runtime.py"),
+    *("judge/process.py", "judge/runtime.py", "documents/process.py"),
+    *("documents/embedder_process.py", "documents/embedder_runtime.py"),
 }
 """What runs in a process of its own, which may be blocked."""
 

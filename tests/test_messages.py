@@ -59,7 +59,6 @@ def test_reasoning_is_not_shown_again():
         item(type="custom_tool_call", role=None),
         item(role="robot", content="hi"),
         item(content=[{"type": "input_image", "image_url": "x"}]),
-        item(content=[{"type": "input_file", "file_id": "file-1"}]),
         item(content=[{}]),
     ],
     ids=str,

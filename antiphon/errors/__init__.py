@@ -12,6 +12,8 @@ AntiphonError
 ├─ AdminError                 a command about keys, users or the database can't be carried out
 ├─ OpsUnreachable             no operations listener answers at an address
 ├─ OpsRefused                 an operations listener doesn't do what it was asked
+├─ ApiUnreachable             nobody answers at the API's address, or an answer broke off
+├─ ApiRefused                 the API doesn't do what it was asked
 ├─ InjectedFault              a fault plan made this site fail; tests only
 ├─ SupervisionError
 │   ├─ SpecError              a child or supervisor specification contradicts itself
@@ -36,6 +38,14 @@ AntiphonError
 ├─ JudgeError
 │   ├─ JudgeStartFailed       a judge process could not be started
 │   └─ JudgeLost              a judge process died, hung or was killed; its texts are not judged
+├─ UnreadableFile             nothing can be made of an uploaded file
+├─ ReaderError
+│   ├─ ReaderLost             a process that reads a file died, hung or was killed
+│   └─ ReaderUnavailable      no such process could be started, or not now
+├─ EmbeddingError
+│   ├─ EmbedderStartFailed    the embedding process could not be started
+│   ├─ EmbedderLost           it died, hung or was killed; what it had in hand is lost
+│   └─ EmbeddingUnavailable   no vectors now
 ├─ StoreError
 │   ├─ StoreUnavailable       the database doesn't answer, or not in time
 │   ├─ StoreFailed            the database refused: damaged file, a statement of ours
@@ -69,6 +79,8 @@ AntiphonError
 from antiphon.errors.base import (
     AdminError,
     AntiphonError,
+    ApiRefused,
+    ApiUnreachable,
     InjectedFault,
     ModelDamaged,
     ModelError,
@@ -107,6 +119,10 @@ from antiphon.errors.requests import (
     UnknownCursor,
 )
 from antiphon.errors.services import (
+    EmbedderLost,
+    EmbedderStartFailed,
+    EmbeddingError,
+    EmbeddingUnavailable,
     EngineError,
     GenerationFailed,
     HostLost,
@@ -115,11 +131,15 @@ from antiphon.errors.services import (
     JudgeError,
     JudgeLost,
     JudgeStartFailed,
+    ReaderError,
+    ReaderLost,
+    ReaderUnavailable,
     SchemaMismatch,
     StorageFull,
     StoreError,
     StoreFailed,
     StoreUnavailable,
+    UnreadableFile,
 )
 from antiphon.errors.supervision import (
     ActorCrashed,
@@ -147,12 +167,18 @@ __all__ = [
     "AdminError",
     "AlreadyPresent",
     "AntiphonError",
+    "ApiRefused",
+    "ApiUnreachable",
     "AskTimeout",
     "CallCycle",
     "CommandRefused",
     "ContextLengthExceeded",
     "ConversationLocked",
     "Draining",
+    "EmbedderLost",
+    "EmbedderStartFailed",
+    "EmbeddingError",
+    "EmbeddingUnavailable",
     "EngineError",
     "EngineUnavailable",
     "GenerationFailed",
@@ -187,6 +213,9 @@ __all__ = [
     "QueueExpired",
     "QueueFull",
     "RateLimited",
+    "ReaderError",
+    "ReaderLost",
+    "ReaderUnavailable",
     "RecordNotFound",
     "RequestError",
     "ResponseInProgress",
@@ -203,5 +232,6 @@ __all__ = [
     "TurnInterrupted",
     "Unauthenticated",
     "UnknownCursor",
+    "UnreadableFile",
     "WouldDeadlock",
 ]

@@ -122,6 +122,27 @@ class OpsRefused(AntiphonError):
 
 
 @dataclass(eq=False)
+class ApiUnreachable(AntiphonError):
+    """Raised to those who use the API from outside; `is_cut` where an answer had begun."""
+
+    url: str
+    reason: str
+    is_cut: bool = False
+    sentence: ClassVar[str] = "no answer from {url}: {reason}"
+
+
+@dataclass(eq=False)
+class ApiRefused(AntiphonError):
+    """The API says no, and why. `retry_after_s` is when it may say something else, if it said."""
+
+    status: int
+    code: str
+    reason: str
+    retry_after_s: float | None = None
+    sentence: ClassVar[str] = "{reason}"
+
+
+@dataclass(eq=False)
 class InjectedFault(AntiphonError):
     """Stands for a defect of ours, so nothing may expect it: no room catches it by name."""
 

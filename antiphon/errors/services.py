@@ -63,6 +63,70 @@ class JudgeLost(JudgeError):
     sentence: ClassVar[str] = "judge process lost: {reason}"
 
 
+@dataclass(eq=False)
+class UnreadableFile(AntiphonError):
+    """Nothing can be made of a file, however often it is tried. `code` is one of
+    `reading_files.Unreadable`; `message` is for its owner, and quotes nothing of it."""
+
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ReaderError(AntiphonError):
+    """A process that reads files, not the file, is the reason that it wasn't read."""
+
+
+@dataclass(eq=False)
+class ReaderLost(ReaderError):
+    """The reader process died, hung or broke the protocol. Whose fault that is, its owner
+    judges."""
+
+    reason: str
+    sentence: ClassVar[str] = "reader process lost: {reason}"
+
+
+@dataclass(eq=False)
+class ReaderUnavailable(ReaderError):
+    """No reader process could be started, or the file isn't there to be read. A later try may
+    succeed."""
+
+    reason: str
+    sentence: ClassVar[str] = "no file can be read now: {reason}"
+
+
+class EmbeddingError(AntiphonError):
+    """The embedding process, not the text, is the reason that there is no vector."""
+
+
+@dataclass(eq=False)
+class EmbedderStartFailed(EmbeddingError):
+    """The embedding process could not be started, or was silent for too long."""
+
+    reason: str
+    sentence: ClassVar[str] = "embedding process did not start: {reason}"
+
+
+@dataclass(eq=False)
+class EmbedderLost(EmbeddingError):
+    """The embedding process died, hung or broke the protocol; what it had in hand is lost."""
+
+    reason: str
+    sentence: ClassVar[str] = "embedding process lost: {reason}"
+
+
+@dataclass(eq=False)
+class EmbeddingUnavailable(EmbeddingError):
+    """No vectors now: the process is starting, was lost, or has too much to do. A later try may
+    succeed."""
+
+    reason: str
+    retry_after_s: float = 1.0
+    sentence: ClassVar[str] = "embedding unavailable: {reason}"
+
+
 class StoreError(AntiphonError):
     """The database, not the request, is the reason."""
 

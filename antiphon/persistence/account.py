@@ -1,7 +1,17 @@
 """Everything that is stored about one user, as plain JSON."""
 
 from antiphon.ids import UserId
-from antiphon.persistence import codec, memories, people, policy, quotas, responses, summaries
+from antiphon.persistence import (
+    codec,
+    document_codec,
+    memories,
+    people,
+    policy,
+    quotas,
+    responses,
+    summaries,
+    vector_stores,
+)
 from antiphon.persistence.port import Transaction, statement
 from antiphon.records import Item, JsonObject
 
@@ -28,6 +38,12 @@ _FEEDBACK = statement(
 )
 _FILES = statement(
     "account.files", f"SELECT {codec.FILE} FROM files WHERE user_id = $1 ORDER BY created_ms, id"
+)
+_DOCUMENTS = statement(
+    "account.documents",
+    f"""SELECT {document_codec.DOCUMENT}, t.text FROM documents d
+        LEFT JOIN document_texts t ON t.document_id = d.id WHERE d.user_id = $1
+        ORDER BY d.sha256, d.kind, d.max_tokens, d.overlap_tokens""",
 )
 
 
@@ -65,6 +81,11 @@ async def export(tx: Transaction, id: UserId) -> JsonObject | None:
         "memories": [codec.plain(memory) for memory in await memories.of_user(tx, id)],
         "feedback": [codec.plain(codec.feedback(row)) for row in await tx.fetch(_FEEDBACK, id)],
         "files": [codec.plain(codec.file(row)) for row in await tx.fetch(_FILES, id)],
+        "documents": [
+            {**codec.plain(document_codec.document(tuple(row)[:-1])), "text": row[-1]}
+            for row in await tx.fetch(_DOCUMENTS, id)
+        ],
+        "vector_stores": await vector_stores.export(tx, id),
         "quota": await quotas.export(tx, id),
         "policy_events": await policy.export(tx, id),
         "usage": [codec.plain(entry) for entry in await responses.usage(tx, id, 0)],

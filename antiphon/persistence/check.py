@@ -4,9 +4,11 @@ books."""
 from dataclasses import dataclass
 
 from antiphon.errors import StoreFailed
+from antiphon.persistence.document_schema import CHUNKS_AT_MOST
 from antiphon.persistence.migrations import require_current
 from antiphon.persistence.port import Database, Statement, Transaction, statement
 from antiphon.persistence.schema import TABLES
+from antiphon.progress import Told, telling, untold
 
 _COUNTS = {
     table.name: statement(f"check.{table.name}", f"SELECT COUNT(*) FROM {table.name}")
@@ -85,6 +87,53 @@ _PROBLEMS = {
             AND NOT EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = m.id
                 AND s.conversation_id = m.conversation_id AND s.item_id = m.item_id)""",
     ),
+    "documents are needed by nothing": _problem(
+        "documents_without_use",
+        """FROM documents d WHERE NOT EXISTS (SELECT 1 FROM vector_store_files v
+                WHERE v.document_id = d.id)
+            AND NOT EXISTS (SELECT 1 FROM file_documents f WHERE f.document_id = d.id)""",
+    ),
+    "documents are another user's than their file": _problem(
+        "documents_of_others",
+        """FROM documents d WHERE EXISTS (SELECT 1 FROM vector_store_files v
+                JOIN files f ON f.id = v.file_id JOIN vector_stores s ON s.id = v.store_id
+                WHERE v.document_id = d.id AND (f.user_id <> d.user_id OR s.user_id <> d.user_id))
+            OR EXISTS (SELECT 1 FROM file_documents w JOIN files f ON f.id = w.file_id
+                WHERE w.document_id = d.id AND f.user_id <> d.user_id)""",
+    ),
+    "documents wait for nobody to make them": _problem(
+        "documents_forgotten",
+        "FROM documents WHERE status IN ('pending', 'reading') AND due_ms IS NULL",
+    ),
+    "documents that are ready have no text": _problem(
+        "documents_without_text",
+        """FROM documents d WHERE d.status = 'ready' AND NOT EXISTS (SELECT 1 FROM document_texts t
+            WHERE t.document_id = d.id)""",
+    ),
+    "documents have another number of chunks than they say": _problem(
+        "documents_with_other_chunks",
+        f"""FROM documents d WHERE d.chunks <> (SELECT COUNT(*) FROM chunks c
+            WHERE c.place >= d.number * {CHUNKS_AT_MOST}
+            AND c.place < (d.number + 1) * {CHUNKS_AT_MOST})""",
+    ),
+    "chunks are of documents that are gone": _problem(
+        "chunks_without_document",
+        f"""FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM documents d
+            WHERE d.number = c.place / {CHUNKS_AT_MOST})""",
+    ),
+    "chunks can't be found by their words": _problem(
+        "chunks_without_words",
+        "FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM chunk_words w WHERE w.place = c.place)",
+    ),
+    "words are of chunks that are gone": _problem(
+        "words_without_chunk",
+        "FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.place = w.place)",
+    ),
+    "vector stores that are empty have files": _problem(
+        "emptied_with_files",
+        """FROM vector_stores s WHERE s.expired = 2 AND EXISTS (SELECT 1 FROM vector_store_files v
+            WHERE v.store_id = s.id)""",
+    ),
     "conversations are locked by a response that has ended": _problem(
         "stale_locks",
         """FROM conversations c WHERE c.lock_response IS NOT NULL
@@ -106,7 +155,7 @@ class CheckReport:
         return not self.problems
 
 
-async def check_database(database: Database) -> CheckReport:
+async def check_database(database: Database, told: Told = untold) -> CheckReport:
     """Reads everything, changes nothing. A server may be at work meanwhile. Raises
     SchemaMismatch."""
     await require_current(database)
@@ -114,7 +163,7 @@ async def check_database(database: Database) -> CheckReport:
 
     async def look(tx: Transaction) -> tuple[list[str], dict[str, int]]:
         found, rows = [], {}
-        for sentence, sql in _PROBLEMS.items():
+        for sentence, sql in telling(_PROBLEMS.items(), len(_PROBLEMS), told):
             if count := await _count(tx, sql):
                 found.append(f"{count} {sentence}")
         for table, sql in _COUNTS.items():

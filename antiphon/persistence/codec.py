@@ -243,8 +243,12 @@ def _usage(
     return TokenUsage(input=input, cached=cached or 0, output=output or 0, reasoning=reasoning or 0)
 
 
+_MENTIONS = frozenset({"annotations", "results"})
+"""Where a file is cited or was found: it is none of the conversation's own for that."""
+
+
 def file_ids(value: Any) -> Iterator[str]:
-    """Whatever a body calls a `file_id`, at any depth."""
+    """Whatever a body calls a `file_id`, at any depth, but for what only mentions it."""
     pending = [value]
     while pending:
         match pending.pop():
@@ -252,7 +256,7 @@ def file_ids(value: Any) -> Iterator[str]:
                 name = mapping.get("file_id")
                 if isinstance(name, str):
                     yield name
-                pending.extend(mapping.values())
+                pending.extend(each for key, each in mapping.items() if key not in _MENTIONS)
             case list() as sequence:
                 pending.extend(sequence)
             case _:

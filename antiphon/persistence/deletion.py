@@ -18,8 +18,17 @@ from antiphon.ids import (
     NodeId,
     ResponseId,
     UserId,
+    VectorStoreId,
 )
-from antiphon.persistence import codec, derived, files, memories, policy, quotas
+from antiphon.persistence import (
+    codec,
+    derived,
+    document_deletion,
+    files,
+    memories,
+    policy,
+    quotas,
+)
 from antiphon.persistence.conversations import ITEM_POSITION, UNLOCK, unlocked
 from antiphon.persistence.port import Statement, Transaction, statement
 from antiphon.records import Receipt
@@ -89,11 +98,15 @@ _RESPONSES_OF_CONVERSATIONS = statement(
     "responses.of_conversations", "SELECT id FROM responses WHERE conversation_id = ANY($1)"
 )
 _CONVERSATIONS = statement("conversations.delete", "DELETE FROM conversations WHERE id = ANY($1)")
+# Held first, since who puts one into a vector store meanwhile is seen only by what comes after.
+_HOLD_FILES = statement(
+    "files.hold_used", "SELECT id FROM files WHERE id = ANY($1) ORDER BY id FOR UPDATE"
+)
 _UNUSED_FILES = statement(
-    "files.delete_unused",
-    """DELETE FROM files WHERE id = ANY($1)
+    "files.not_used",
+    """SELECT id FROM files WHERE id = ANY($1)
         AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.file_id = files.id)
-        RETURNING sha256""",
+        AND NOT EXISTS (SELECT 1 FROM vector_store_files v WHERE v.file_id = files.id)""",
 )
 _RESPONSE = statement(
     "responses.for_deletion",
@@ -262,8 +275,26 @@ async def file(tx: Transaction, user: UserId, id: FileId, now_ms: int) -> Receip
     return await receipt(tx, await delete_files(tx, [id]), id, now_ms)
 
 
+async def vector_store(
+    tx: Transaction, id: VectorStoreId, now_ms: int, removed: Removed
+) -> Receipt:
+    """The last step of its deletion; `removed` is what went before."""
+    removed.rows += await document_deletion.rest_of_store(tx, id)
+    return await receipt(tx, removed, id, now_ms)
+
+
+async def vector_store_file(
+    tx: Transaction, user: UserId, id: VectorStoreId, file: FileId, now_ms: int
+) -> Receipt | None:
+    rows = await document_deletion.file_of_store(tx, user, id, file)
+    return None if rows is None else await receipt(tx, Removed(rows=rows), file, now_ms)
+
+
 async def delete_files(tx: Transaction, ids: Sequence[str]) -> Removed:
     removed = Removed()
+    if not ids:
+        return removed
+    removed.rows += await document_deletion.leave_files(tx, ids)
     await removed.delete(tx, "file_uses", _FILE_USES, list(ids))
     gone = await tx.fetch(_FILE, list(ids))
     removed.rows["files"] += len(gone)
@@ -289,12 +320,18 @@ async def some_of_user(tx: Transaction, user: UserId, now_ms: int, limit: int) -
     removed.add(await _conversations(tx, conversations, now_ms))
     responses = [row[0] for row in await tx.fetch(_USERS_RESPONSES, user, limit)]
     removed.add(await alone(tx, responses, now_ms))
+    removed.rows += await document_deletion.some_of_user(
+        tx, user, min(limit, document_deletion.AT_ONCE)
+    )
     return removed
 
 
 async def rest_of_user(tx: Transaction, user: UserId, now_ms: int, removed: Removed) -> Receipt:
     """The last step, also of what came meanwhile."""
     last = await some_of_user(tx, user, now_ms, _EVERYTHING) or Removed()
+    while documents := await document_deletion.some_of_user(tx, user, document_deletion.AT_ONCE):
+        last.rows += documents
+    last.rows += await document_deletion.stores_of_user(tx, user)
     last.add(await delete_files(tx, [row[0] for row in await tx.fetch(_USERS_FILES, user)]))
     await last.delete(tx, "idempotency_claims", _USERS_CLAIMS, user)
     last.rows["policy_events"] += await policy.delete_of_user(tx, user)
@@ -318,9 +355,9 @@ async def _conversations(tx: Transaction, ids: Sequence[str], now_ms: int) -> Re
     removed.add(await _responses(tx, responses, now_ms))
     await removed.delete(tx, "conversations", _CONVERSATIONS, ids)
     if used:
-        gone = await tx.fetch(_UNUSED_FILES, used)
-        removed.rows["files"] += len(gone)
-        removed.contents += [row[0] for row in gone]
+        await tx.fetch(_HOLD_FILES, used)
+        unused = [row[0] for row in await tx.fetch(_UNUSED_FILES, used)]
+        removed.add(await delete_files(tx, unused))
     return removed
 
 

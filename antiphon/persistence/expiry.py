@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from antiphon.persistence import deletion
+from antiphon.persistence import deletion, document_deletion
 from antiphon.persistence.deletion import Removed
 from antiphon.persistence.port import Transaction, statement
 from antiphon.records import Receipt
@@ -74,6 +74,7 @@ async def expire(tx: Transaction, retention: Retention, now_ms: int, limit: int)
         await removed.delete(tx, "idempotency_claims", _CLAIMS, until, limit)
     if expired := [row[0] for row in await tx.fetch(_FILES, now_ms, limit)]:
         removed.add(await deletion.delete_files(tx, expired))
+    removed.rows += await document_deletion.expire(tx, now_ms, limit)
     if retention.responses_ms is not None:
         rows = await tx.fetch(_RESPONSES, now_ms - retention.responses_ms, limit)
         removed.add(await deletion.alone(tx, [row[0] for row in rows], now_ms))

@@ -13,6 +13,7 @@ import structlog
 from antiphon.errors import SchemaMismatch
 from antiphon.persistence.port import Database, Statement, Transaction
 from antiphon.persistence.schema import MIGRATIONS, TABLES, Migration
+from antiphon.progress import Told, telling, untold
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ class SchemaStatus:
 
 
 async def migrate(
-    database: Database, migrations: tuple[Migration, ...] = MIGRATIONS
+    database: Database, migrations: tuple[Migration, ...] = MIGRATIONS, told: Told = untold
 ) -> tuple[str, ...]:
     """Apply what is missing; the names of what was. Raises SchemaMismatch."""
     status_before = await status(database, migrations)
@@ -66,10 +67,11 @@ async def migrate(
             ledger = Statement(_CREATE_LEDGER.name, dialect.definition(_CREATE_LEDGER.text))
             await tx.execute(ledger)
         missing = migrations[len(applied or ()) :]
-        for migration in missing:
+        for migration in telling(missing, len(missing), told):
             for number, text in enumerate(migration.statements):
                 name = f"schema.{migration.name}.{number}"
-                await tx.execute(Statement(name, dialect.definition(text)))
+                if definition := dialect.definition(text):
+                    await tx.execute(Statement(name, definition))
             now_ms = time.time_ns() // 1_000_000
             row = (migration.version, migration.name, migration.checksum, now_ms)
             await tx.execute(_RECORD, *row)

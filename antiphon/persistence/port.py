@@ -24,15 +24,19 @@ class Statement:
 
     name: str
     text: str
+    sqlite: str | None = None
+    """Where SQLite needs other words: these, with the same arguments."""
 
 
 STATEMENTS: dict[str, Statement] = {}
 """Every statement that units of work run, by name."""
 
 
-def statement(name: str, text: str) -> Statement:
+def statement(name: str, text: str, *, sqlite: str | None = None) -> Statement:
     """The only way to make one. Raises ValueError when the name is taken by another text."""
-    made = Statement(name, " ".join(text.split()))
+    made = Statement(
+        name, " ".join(text.split()), None if sqlite is None else " ".join(sqlite.split())
+    )
     if STATEMENTS.setdefault(name, made) != made:
         raise ValueError(f"two statements are called {name}")
     return made
@@ -68,7 +72,7 @@ class Dialect:
 
     name: str
     definition: Callable[[str], str]
-    """Makes a migration's statement its own."""
+    """Makes a migration's statement its own; nothing of one that is the other's."""
     tables: Statement
     """The names of all tables in reach."""
     lock_schema: Statement | None

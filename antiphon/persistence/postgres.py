@@ -57,7 +57,11 @@ _REPEATABLE = ("40001", "40P01")
 
 def table_definition(text: str) -> str:
     """A migration's statement as PostgreSQL has it."""
-    return text.replace("{strict}", "").replace("{clustered}", "")
+    if text.startswith("{only sqlite}"):
+        return ""
+    for mark in ("{only postgresql}", "{strict}", "{clustered}"):
+        text = text.replace(mark, "")
+    return text
 
 
 _NO_ANSWER = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)

@@ -2,10 +2,13 @@
 its checksum is in every database that has it.
 
 Written in PostgreSQL's words; `{strict}` and `{clustered}` are what SQLite's tables end with.
+What begins with `{only …}` is for the one database alone.
 """
 
 import hashlib
 from dataclasses import dataclass
+
+from antiphon.persistence import document_schema
 
 APPLICATION_ID = 0x416E7469
 """"Anti": what an SQLite file says that it is."""
@@ -237,6 +240,7 @@ MIGRATIONS = (
     ),
     Migration(5, "policy", _POLICY),
     Migration(6, "context", _CONTEXT),
+    Migration(7, "documents", document_schema.STATEMENTS),
 )
 
 
@@ -309,6 +313,31 @@ TABLES = (
         "user_id filename purpose media_type bytes sha256 created_ms status expires_ms",
     ),
     _table("file_uses", "file_id home position", ""),
+    _table("counters", "name", "value"),
+    _table(
+        "vector_stores",
+        "id",
+        "user_id name description metadata created_ms last_active_ms expires_after_days "
+        "expires_ms expired revision",
+    ),
+    _table("file_batches", "id", "store_id created_ms cancelled"),
+    _table(
+        "documents",
+        "id",
+        "number user_id sha256 kind max_tokens overlap_tokens status progress failure_code "
+        "failure_message title media_type pages characters chunks words notices usage_bytes "
+        "extractor model revision created_ms priority due_ms attempts owner lease_ms",
+    ),
+    _table(
+        "vector_store_files",
+        "store_id file_id",
+        "document_id batch_id attributes max_tokens overlap_tokens created_ms",
+    ),
+    _table("file_documents", "file_id document_id", ""),
+    _table("document_texts", "document_id", "headings page_starts text"),
+    _table("document_vectors", "document_id", "vectors"),
+    _table("chunks", "place", "page headings starts ends text"),
+    _table("chunk_words", "place", "length repeated words"),
     _table(
         "usage_entries",
         "response_id",

@@ -31,7 +31,8 @@ from antiphon.persistence.port import (
     clean,
 )
 from antiphon.persistence.scrub import PageScrubber
-from antiphon.persistence.sqlite_dialect import DIALECT, translated
+from antiphon.persistence.sqlite_dialect import DIALECT, words_of
+from antiphon.persistence.word_index import WordIndex, problems
 
 log = structlog.get_logger(__name__)
 
@@ -53,8 +54,9 @@ _JOIN_S = 1.0
 _CACHE_KIB = 32 * 1024
 _SCRUB_BYTES = 8 * 1024 * 1024
 """Looked at in one go, while others wait to write: some milliseconds."""
+_MERGE_S = 1.5
 _SCRUB_S = 3.0
-"""Ends within a store's deadline; the rest of a file of gigabytes is for the next clean-up."""
+"""Both end within a store's deadline; the rest of a file of gigabytes is for the next clean-up."""
 
 
 def store_error(error: sqlite3.Error) -> StoreError:
@@ -90,7 +92,7 @@ class SqliteTransaction:
 
     async def executemany(self, sql: Statement, rows: Sequence[tuple[Any, ...]]) -> None:
         try:
-            self._connection.executemany(translated(sql.text), map(_arguments, rows))
+            self._connection.executemany(words_of(sql), map(_arguments, rows))
         except sqlite3.IntegrityError as error:
             raise store_error(error) from error
         if self._connection.in_transaction:
@@ -103,7 +105,7 @@ class SqliteTransaction:
     def _run(self, sql: Statement, args: tuple[Any, ...]) -> sqlite3.Cursor:
         before = self._connection.total_changes
         try:
-            cursor = self._connection.execute(translated(sql.text), _arguments(args))
+            cursor = self._connection.execute(words_of(sql), _arguments(args))
         except sqlite3.IntegrityError as error:
             raise store_error(error) from error
         if self._connection.total_changes != before:
@@ -120,6 +122,7 @@ class SqliteDatabase:
         self._writer = writer
         self._readers = readers
         self._scrubber = scrubber
+        self._index = WordIndex()
         self._tidying = asyncio.Lock()
         self._asked = 0
         self._tidied = 0
@@ -138,9 +141,9 @@ class SqliteDatabase:
         return await _call(self._writer, partial(_unit, self._writer, "BEGIN IMMEDIATE", work))
 
     async def tidy(self, *, deleted: bool = True) -> None:
-        """Overwrite what `secure_delete` leaves, and empty the WAL, in which deleted text still
-        stands. Put off while a reader stands in an older state. Those who ask at the same time
-        share what comes after them."""
+        """Merge what the full-text index has removed, overwrite what `secure_delete` leaves, and
+        empty the WAL, in which deleted text still stands. Put off while a reader stands in an older
+        state. Those who ask at the same time share what comes after them."""
         self._asked += deleted
         mine = self._asked
         async with self._tidying:
@@ -152,19 +155,23 @@ class SqliteDatabase:
                 self._tidied = covered
 
     async def _tidy(self) -> None:
-        until = asyncio.get_running_loop().time() + _SCRUB_S
+        clock = asyncio.get_running_loop().time
+        began, is_merged = clock(), False
+        while not is_merged and clock() < began + _MERGE_S:
+            is_merged = await _call(self._writer, partial(self._index.some, _native(self._writer)))
         is_clean = True
         while is_clean:
             is_clean = await _call(self._writer, partial(_tidied, self._writer, self._scrubber))
-            if self._scrubber.done or asyncio.get_running_loop().time() > until:
+            if self._scrubber.done or clock() > began + _SCRUB_S:
                 break
-        self._untidy = not (is_clean and self._scrubber.done)
+        self._untidy = not (is_merged and is_clean and self._scrubber.done)
         if self._untidy:
-            log.info("tidying_put_off", wal_is_empty=is_clean)
+            log.info("tidying_put_off", index_is_merged=is_merged, wal_is_empty=is_clean)
 
     @property
     def untidy(self) -> bool:
-        """Whether deleted text may still stand in the WAL, or between the rows of a page."""
+        """Whether deleted text may still stand in the full-text index, in the WAL, or between the
+        rows of a page."""
         return self._untidy
 
     @property
@@ -176,7 +183,7 @@ class SqliteDatabase:
             damage = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
             if damage != ["ok"]:
                 return damage
-            return [
+            return problems(connection) + [
                 f"a row of {table} refers to a missing row of {parent}"
                 for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check")
             ]

@@ -10,6 +10,11 @@ _ARRAY = re.compile(r"= ANY\(\$(\d+)\)")
 _LOCKING = re.compile(r" FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)\b(?: SKIP LOCKED)?")
 
 
+def words_of(sql: Statement) -> str:
+    """What SQLite is asked."""
+    return translated(sql.text if sql.sqlite is None else sql.sqlite)
+
+
 @lru_cache(maxsize=1024)
 def translated(text: str) -> str:
     """PostgreSQL's words in SQLite's: numbered placeholders, arrays as JSON, no row locks."""
@@ -19,7 +24,10 @@ def translated(text: str) -> str:
 
 def table_definition(text: str) -> str:
     """A migration's statement as SQLite has it: strict tables, clustered where it says so."""
+    if text.startswith("{only postgresql}"):
+        return ""
     for theirs, ours in (
+        ("{only sqlite}", ""),
         ("BIGINT", "INTEGER"),
         ("DOUBLE PRECISION", "REAL"),
         ("BYTEA", "BLOB"),

@@ -27,7 +27,7 @@ from antiphon.persistence import (
     responses,
     turns,
 )
-from antiphon.persistence.context_store import SqlContextStore
+from antiphon.persistence.document_store import SqlDocumentStore
 from antiphon.persistence.expiry import Retention
 from antiphon.persistence.port import Database
 from antiphon.quotas import Bill, Reservation, Reserved, UsageSum, UsedUp
@@ -60,7 +60,7 @@ _ERASED_AT_ONCE = 100
 turn."""
 
 
-class SqlStore(SqlContextStore):
+class SqlStore(SqlDocumentStore):
     """A `storage.Store`. It has the flavour of its database: Trio's, behind the bridge."""
 
     def __init__(self, database: Database, retention: Retention | None = None) -> None:

@@ -17,14 +17,16 @@ from antiphon.errors import SchemaMismatch, StoreFailed
 from antiphon.persistence.migrations import require_current
 from antiphon.persistence.port import Database, Statement, Transaction, statement
 from antiphon.persistence.schema import MIGRATIONS, TABLES, Table
+from antiphon.progress import Told, untold
 
 _FORMAT = "antiphon-export"
 _PAGE = 200
 """Rows in memory at once; items can have megabytes."""
 
 
-_COUNTS = frozenset({"position", "first", "version", "number"})
+_COUNTS = frozenset({"position", "first", "version", "number", "place"})
 """Keys' columns that are no texts."""
+_END_IN_BYTES = ("response_events", "document_vectors")
 _MAY_BE_THERE = ("users", "facts")
 """A server's first start writes the local user; nothing else may precede an import."""
 
@@ -64,6 +66,10 @@ def _insert(table: Table) -> Statement:
 
 _PAGES = {table.name: _page(table) for table in TABLES}
 _INSERTS = {table.name: _insert(table) for table in TABLES}
+_HOW_MANY = {
+    table.name: statement(f"transfer.{table.name}.rows", f"SELECT COUNT(*) FROM {table.name}")
+    for table in TABLES
+}
 _ANY = {
     table.name: statement(f"transfer.{table.name}.any", f"SELECT 1 FROM {table.name} LIMIT 1")
     for table in TABLES
@@ -76,7 +82,7 @@ _HEADER = _Header(
 )
 
 
-async def export_database(database: Database, target: Path) -> dict[str, int]:
+async def export_database(database: Database, target: Path, told: Told = untold) -> dict[str, int]:
     """Write everything as it is at one moment, readable by the owner alone; rows by table. Raises
     StoreFailed when the file exists or can't be written, and SchemaMismatch."""
     await require_current(database)
@@ -84,7 +90,7 @@ async def export_database(database: Database, target: Path) -> dict[str, int]:
     async def write(tx: Transaction) -> Counter[str]:
         try:
             with created(target) as file:
-                return await _write(tx, file)
+                return await _write(tx, file, told)
         except OSError as error:
             raise StoreFailed(f"{target}: {error.strerror}") from error
 
@@ -96,9 +102,10 @@ def created(target: Path) -> BinaryIO:
     return os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-async def _write(tx: Transaction, file: BinaryIO) -> Counter[str]:
+async def _write(tx: Transaction, file: BinaryIO, told: Told) -> Counter[str]:
     encode = msgspec.json.Encoder().encode
     counts: Counter[str] = Counter()
+    total = sum([await _rows(tx, table) for table in TABLES]) or 1
     file.write(encode(_HEADER) + b"\n")
     for table in TABLES:
         # Every key is a text or a count from 0, so these come before all.
@@ -107,6 +114,7 @@ async def _write(tx: Transaction, file: BinaryIO) -> Counter[str]:
             for row in rows:
                 file.write(encode(_Line(table.name, list(row))) + b"\n")
             counts[table.name] += len(rows)
+            told(counts.total() / total)
             after = list(rows[-1])[: len(table.key)]
     file.write(encode(_End(dict(counts))) + b"\n")
     file.flush()
@@ -114,7 +122,12 @@ async def _write(tx: Transaction, file: BinaryIO) -> Counter[str]:
     return counts
 
 
-async def import_database(database: Database, source: Path) -> dict[str, int]:
+async def _rows(tx: Transaction, table: Table) -> int:
+    row = await tx.fetchrow(_HOW_MANY[table.name])
+    return 0 if row is None else int(row[0])
+
+
+async def import_database(database: Database, source: Path, told: Told = untold) -> dict[str, int]:
     """Fill an empty database, entirely or not at all; rows by table. Raises StoreFailed when it
     isn't empty or the file isn't whole, and SchemaMismatch."""
     await require_current(database)
@@ -125,7 +138,7 @@ async def import_database(database: Database, source: Path) -> dict[str, int]:
                 raise StoreFailed(f"the database is not empty: {name} has rows")
         try:
             with source.open("rb") as file:
-                return await _read(tx, file)
+                return await _read(tx, file, told)
         except OSError as error:
             raise StoreFailed(f"{source}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
@@ -134,7 +147,8 @@ async def import_database(database: Database, source: Path) -> dict[str, int]:
     return dict(await database.write(read))
 
 
-async def _read(tx: Transaction, file: BinaryIO) -> Counter[str]:
+async def _read(tx: Transaction, file: BinaryIO, told: Told) -> Counter[str]:
+    size = os.fstat(file.fileno()).st_size or 1
     header = msgspec.json.decode(file.readline(), type=_Header)
     if header.format != _FORMAT:
         raise StoreFailed("the file is no export of Antiphon")
@@ -148,6 +162,7 @@ async def _read(tx: Transaction, file: BinaryIO) -> Counter[str]:
         while rows := [_row(line) for line in islice(group, _PAGE)]:
             await tx.executemany(_INSERTS[name], rows)
             counts[name] += len(rows)
+            told(file.tell() / size)
     return counts
 
 
@@ -168,7 +183,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
 
 def _row(line: _Line) -> tuple[Any, ...]:
     row: Sequence[Any] = line.row
-    if line.table == "response_events":
+    if line.table in _END_IN_BYTES:
         *rest, body = row
         return (*rest, msgspec.convert(body, bytes))  # Base64 in JSON
     return tuple(row)

@@ -76,6 +76,12 @@ class ProcessLink(Generic[C, F]):
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def status(self) -> int | None:
+        """How the process ended: its exit status, or less than 0 for the signal that killed it;
+        None while it runs, as far as is known."""
+        return self._process.returncode
+
     async def send(self, command: C) -> None:
         """Raises what says that the child is gone. A cancelled send still goes out, with the
         next."""

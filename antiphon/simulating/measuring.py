@@ -12,6 +12,7 @@ from antiphon.errors import HostStartFailed
 from antiphon.events import Capabilities, Fault, HostCommand, HostFrame, Ready, Sampling, Step
 from antiphon.ids import EngineRequest
 from antiphon.ports import EngineLauncher, EngineLink
+from antiphon.progress import Told, telling, untold
 from antiphon.simulating.calibration import Observation
 from antiphon.verifying.client import Client
 
@@ -37,7 +38,12 @@ class Watched:
 
 
 async def watch(
-    launcher: EngineLauncher, *, start_timeout_s: float, rounds: int = 2, seed: int = 1
+    launcher: EngineLauncher,
+    *,
+    start_timeout_s: float,
+    rounds: int = 2,
+    seed: int = 1,
+    told: Told = untold,
 ) -> Watched:
     """Start the engine, work it for a minute, and end it. Raises HostStartFailed, HostLost."""
     link = await launcher.launch()
@@ -47,7 +53,7 @@ async def watch(
         client = Client(tapped, capabilities)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.read)
-            await _Exercises(client, tapped, random.Random(seed)).run(rounds)
+            await _Exercises(client, tapped, random.Random(seed)).run(rounds, told)
             nursery.cancel_scope.cancel()
     except BaseException:
         link.kill()
@@ -150,9 +156,9 @@ class _Exercises:
         self._mirror = tapped.mirror
         self._dice = dice
 
-    async def run(self, rounds: int) -> None:
+    async def run(self, rounds: int, told: Told) -> None:
         slots, window = self._client.capabilities.slots, self._client.capabilities.window
-        for _ in range(rounds):
+        for _ in telling(range(rounds), rounds, told):
             for length in _ALONE:
                 if length + _ANSWER < window:
                     await self._together([length], _ANSWER // 4)

@@ -59,7 +59,7 @@ def an_answer(name: str, *, text: str = "hello there", **fields: Any) -> NewAnsw
     for key, value in fields.items():
         parts[NewAnswer if key in NewAnswer.__slots__ else Response][key] = value
     response = a_response(name, **parts[Response])
-    if response.background:
+    if response.background and not response.streamed:
         response = replace(response, status=ResponseStatus.QUEUED)
     return NewAnswer(
         response=response,

@@ -1,5 +1,6 @@
 """A person who says one marker in every text that the API takes, and what came of it."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ class Corpus:
     completion_id: str
     file_id: str
     memory_id: str
+    vector_store_id: str
+    batch_id: str
     others: list[str] = field(default_factory=list)
 
     @property
@@ -34,6 +37,8 @@ class Corpus:
             self.completion_id,
             self.file_id,
             self.memory_id,
+            self.vector_store_id,
+            self.batch_id,
         )
         return [*own, *self.others]
 
@@ -185,6 +190,28 @@ def remember(person: httpx2.Client, marker: Marker) -> str:
     return str(id)
 
 
+def search(person: httpx2.Client, marker: Marker, file: str) -> tuple[str, str, str]:
+    """A vector store with the file in it, a batch, and a response that was made with a search."""
+    m = marker.said
+    named = {"name": m, "metadata": {marker.word: m}}
+    store = answered(person.post("/vector_stores", json=named))["id"]
+    path = f"/vector_stores/{store}"
+    files = [{"file_id": file, "attributes": {marker.word: m}}]
+    batch = answered(person.post(f"{path}/file_batches", json={"files": files}))["id"]
+    while answered(person.get(path))["status"] == "in_progress":
+        time.sleep(0.1)
+    tool = {
+        "type": "file_search",
+        "vector_store_ids": [store],
+        "filters": {"type": "eq", "key": marker.word, "value": m},
+    }
+    found = answered(person.post(f"{path}/search", json={"query": m}))
+    assert found["data"], "the file is not found by what is in it"
+    asked = {"input": m, "tools": [tool], "include": ["file_search_call.results"]}
+    response = answered(person.post("/responses", json=_SHORT | asked))
+    return store, batch, response["id"]
+
+
 def speak_everywhere(person: httpx2.Client, marker: Marker) -> Corpus:
     """Everything above, and more than one of what may refer to each other."""
     file = upload(person, marker)
@@ -196,15 +223,21 @@ def speak_everywhere(person: httpx2.Client, marker: Marker) -> Corpus:
     chained = answered(
         person.post("/responses", json=request_for(marker, previous_response_id=alone))
     )["id"]
+    store, batch, searched = search(person, marker, file)
     return Corpus(
         marker=marker,
+        vector_store_id=store,
+        batch_id=batch,
         conversation_id=conversation,
         item_id=items[0],
         response_id=responses[0],
         completion_id=chat(person, marker),
         file_id=file,
         memory_id=remember(person, marker),
-        others=[branch, *items[1:], *responses[1:], alone, chained, upload(person, marker, b"x")],
+        others=[
+            *(branch, *items[1:], *responses[1:], alone, chained, searched),
+            upload(person, marker, b"x"),
+        ],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.routing.router import Routing
+from antiphon.actors.store.status import StoreStatistics, StoreStatus
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
@@ -93,6 +94,7 @@ class ScriptedSources:
     circuits: list[BreakerStatistics] = field(default_factory=lambda: [a_breaker()])
     fleet: list[ReplicaStatistics] = field(default_factory=list)
     decisions: list[Routing] = field(default_factory=list)
+    age_s: float = 0.0
 
     def not_ready(self) -> Sequence[str]:
         return self.reasons
@@ -137,6 +139,12 @@ class ScriptedSources:
 
     def pools(self) -> Sequence[PoolStatus]:
         return [a_pool()]
+
+    def store_statistics(self) -> StoreStatistics:
+        return StoreStatus(ready=True, opened=1, done=7).statistics()
+
+    def work_age_s(self) -> float:
+        return self.age_s
 
     def routing(self) -> Sequence[Routing]:
         return self.decisions

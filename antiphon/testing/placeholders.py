@@ -7,6 +7,7 @@ nothing but what those tests need: `-p antiphon.testing.placeholders`.
 
 import os
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,25 @@ def _file() -> str:
     return str(_call("POST", "files", files=files, data={"purpose": "user_data"})["id"])
 
 
+def _store() -> str:
+    return str(_call("POST", "vector_stores", json={"name": "placeholder"})["id"])
+
+
+def _store_file(store: str) -> str:
+    """Ready, since its content may be asked for."""
+    file = _file()
+    path = f"vector_stores/{store}/files"
+    _call("POST", path, json={"file_id": file})
+    while _call("GET", f"{path}/{file}")["status"] == "in_progress":
+        time.sleep(0.05)
+    return file
+
+
+def _batch(store: str) -> str:
+    body = {"file_ids": [_file()]}
+    return str(_call("POST", f"vector_stores/{store}/file_batches", json=body)["id"])
+
+
 _IN_PATHS: dict[str, Callable[[], str]] = {
     "/responses/(response_id|resp_677efb5139a88190b512bc3fef8e535d)": _response,
     "/files/(file_id)": _file,
@@ -65,7 +85,18 @@ _IN_PATHS: dict[str, Callable[[], str]] = {
 }
 
 
+def _in_a_store(path: str) -> str:
+    """With a vector store that is there, and a file or a batch in it."""
+    store = _store()
+    path = re.sub(r"/vector_stores/(vector_store_id|vs_abc123)", f"/vector_stores/{store}", path)
+    if re.search(r"/files/(file-abc123|file_id)", path):
+        path = re.sub(r"(?<=/files/)(file-abc123|file_id)", _store_file(store), path)
+    return re.sub(r"(?<=/file_batches/)(vsfb_abc123|batch_id)", lambda _: _batch(store), path)
+
+
 def _path(path: str) -> str:
+    if "/vector_stores/v" in path:
+        return _in_a_store(path)
     if "/conversations/conv_123" in path:
         conversation = _conversation()
         path = path.replace("conv_123", conversation)
@@ -82,6 +113,9 @@ def _body(text: str) -> str:
     for name in _MODELS:
         if f'"{name}"' in text:
             text = text.replace(f'"{name}"', f'"{_model()}"')
+    for place in (r'(?<="file_id":)"(file_id|string)"', r'(?<="file_ids":\[)"string"'):
+        if re.search(place, text) is not None:
+            text = re.sub(place, f'"{_file()}"', text)
     place = r'("previous_response_id":\s*)"(?:resp_123|previous_response_id)"'
     if re.search(place, text) is not None:
         text = re.sub(place, rf'\1"{_response()}"', text)

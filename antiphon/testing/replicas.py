@@ -2,7 +2,8 @@
 sockets, and can be told to be as odd, slow or dead as real ones."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -117,7 +118,7 @@ class ScriptedReplica:
             200, headers={"content-type": "text/event-stream"}, stream=_Body(self, body)
         )
 
-    async def parts(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
+    async def parts(self, body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
         """The pieces of a streamed answer. Raises httpx2.ReadError when it is killed."""
         if self.script is not None:
             for part in self.script:
@@ -148,10 +149,11 @@ class _Body(httpx2.AsyncByteStream):
         self._replica = replica
         self._body = body
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         try:
-            async for part in self._replica.parts(self._body):
-                yield part
+            async with aclosing(self._replica.parts(self._body)) as parts:
+                async for part in parts:
+                    yield part
         except BaseException:
             self._replica.seen(closed_early=not self._replica.is_dead)
             raise
@@ -219,8 +221,9 @@ async def _serve(replica: ScriptedReplica, stream: trio.SocketStream) -> None:
         await stream.send_all(connection.send(start) or b"")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch, replica, stream, nursery.cancel_scope)
-            async for part in response.stream:  # type: ignore[union-attr]
-                await stream.send_all(connection.send(h11.Data(data=part)) or b"")
+            async with aclosing(_parts(response)) as parts:
+                async for part in parts:
+                    await stream.send_all(connection.send(h11.Data(data=part)) or b"")
             await stream.send_all(connection.send(h11.EndOfMessage()) or b"")
             nursery.cancel_scope.cancel("answered")
     except* (httpx2.ReadError, trio.BrokenResourceError, h11.RemoteProtocolError):
@@ -228,6 +231,16 @@ async def _serve(replica: ScriptedReplica, stream: trio.SocketStream) -> None:
     finally:
         replica.seen(opened=-1)
         await trio.aclose_forcefully(stream)
+
+
+async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Of the body. Left early, it is closed here and not by the garbage collector."""
+    if isinstance(response.stream, _Body):
+        async with aclosing(aiter(response.stream)) as parts:
+            async for part in parts:
+                yield part
+    else:
+        yield response.content
 
 
 async def _watch(

@@ -13,6 +13,7 @@ from typing import cast
 
 import trio
 
+from antiphon.document_records import DocumentWork
 from antiphon.errors import StoreError
 from antiphon.ids import KeyId, NodeId, ResponseId, UserId
 from antiphon.quotas import Reservation, Reserved, Standing, UsedUp
@@ -83,6 +84,18 @@ class ScriptedStore:
     async def touch_keys(self, used: dict[KeyId, int]) -> None:
         await self._begin("touch_keys")
         self.touched.append(dict(used))
+
+    async def remake_documents(
+        self, extractor: str, model: str | None, now_ms: int, *, limit: int = 500
+    ) -> int:
+        await self._begin("remake_documents")
+        return 0
+
+    async def take_documents(
+        self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 4
+    ) -> tuple[DocumentWork, ...]:
+        await self._begin("take_documents")
+        return ()
 
     async def orphans(
         self, now_ms: int, *, owner: NodeId, alone: bool = False, limit: int = 100

@@ -1,7 +1,8 @@
 """Telemetry for tests: one that forgets and one that remembers."""
 
 from antiphon.events import CancelCause
-from antiphon.ids import ModelName
+from antiphon.ids import ModelName, RequestId
+from antiphon.moments import Moment
 from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
 
@@ -10,6 +11,9 @@ class NullTelemetry:
     """Counts nothing."""
 
     def http_request_finished(self, handler: str, method: str, status: int, seconds: float) -> None:
+        pass
+
+    def turn_noted(self, request: RequestId, moment: Moment) -> None:
         pass
 
     def sse_opened(self) -> None:
@@ -95,6 +99,12 @@ class NullTelemetry:
     def work_done(self, seconds: float) -> None:
         pass
 
+    def document_made(self, outcome: str, seconds: float) -> None:
+        pass
+
+    def files_searched(self, outcome: str, seconds: float) -> None:
+        pass
+
     def texts_judged(self, stage: str, outcome: str) -> None:
         pass
 
@@ -126,6 +136,9 @@ class RecordingTelemetry:
 
     def http_request_finished(self, handler: str, method: str, status: int, seconds: float) -> None:
         self.reports.append(("http_request_finished", handler, method, status, seconds))
+
+    def turn_noted(self, request: RequestId, moment: Moment) -> None:
+        self.reports.append(("turn_noted", request, moment))
 
     def sse_opened(self) -> None:
         self.reports.append(("sse_opened",))
@@ -206,6 +219,12 @@ class RecordingTelemetry:
 
     def work_finished(self, kind: str, outcome: str) -> None:
         self.reports.append(("work_finished", kind, outcome))
+
+    def document_made(self, outcome: str, seconds: float) -> None:
+        self.reports.append(("document_made", outcome))
+
+    def files_searched(self, outcome: str, seconds: float) -> None:
+        self.reports.append(("files_searched", outcome))
 
     def work_done(self, seconds: float) -> None:
         self.reports.append(("work_done", seconds))

@@ -11,6 +11,7 @@ from antiphon.classifier.evaluation import above, curve_table, read_examples
 from antiphon.classifier.figures import Figures, Interval, figures, rate
 from antiphon.policy.compiled import ScopedRules
 from antiphon.policy.scan import Scorer
+from antiphon.progress import Told, telling, untold
 from antiphon.trying.trial import judge_whole
 from antiphon.verdicts import Action, Stage, Verdict
 
@@ -56,6 +57,7 @@ def evaluate_rules(
     scorer: Callable[[], Scorer],
     text: str | None = None,
     label: str | None = None,
+    told: Told = untold,
 ) -> RulesEvaluation:
     """Raises DatasetError, OSError."""
     examples = read_examples(dataset, text=text, label=label)
@@ -68,7 +70,8 @@ def evaluate_rules(
         loaded[:] = loaded or [scorer()]
         return loaded[0]
 
-    for at in range(0, len(texts), _BATCH):
+    batches = range(0, len(texts), _BATCH)
+    for at in telling(batches, len(batches), told):
         verdicts += judge_whole(scoped, stage, texts[at : at + _BATCH], load_once)
     if stage is Stage.OUTPUT:
         verdicts = [

@@ -10,6 +10,7 @@ from antiphon.errors import HostLost, HostProtocolError, HostStartFailed
 from antiphon.events import Fault, Ready
 from antiphon.ids import EngineRequest
 from antiphon.ports import EngineLink
+from antiphon.progress import Told, telling, untold
 from antiphon.verifying.checks import CHECKS, Check, name_of
 from antiphon.verifying.client import Client
 from antiphon.verifying.report import Figures, Finding, Report, make_report
@@ -23,6 +24,7 @@ _CHECK_S = 120.0
 BOOKS = "the books are right"
 _END_S = 10.0
 _TOKENS = 64
+_LIKE_CHECKS = 4
 _ABORTS = 20
 
 
@@ -33,6 +35,7 @@ async def verify(
     sizes: Sizes = SIZES,
     checks: Collection[Check] = CHECKS,
     measured: bool = True,
+    told: Told = untold,
 ) -> Report:
     """Some checks, or all, and how fast it is. Raises HostStartFailed; all else is in the
     report."""
@@ -44,10 +47,13 @@ async def verify(
         figures = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_read, client)
-            findings = [await _finding(check, talk) for check in checks]
+            # The measurements take about as long as a few checks.
+            steps = len(checks) + (_LIKE_CHECKS if measured else 0)
+            findings = [await _finding(check, talk) for check in telling(checks, steps, told)]
             is_sound = not any(finding.problem for finding in findings)
             if measured and client.lost is None and is_sound:
                 figures = await _measured(talk)
+            told(1.0)
             nursery.cancel_scope.cancel()
         findings.append(_books(client))
     except BaseException:

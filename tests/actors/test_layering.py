@@ -8,9 +8,18 @@ from pathlib import Path
 import antiphon.actors
 
 ROOMS = Path(antiphon.actors.__file__).parent
-LAYERS = ("sessions", "moderation's client", "moderation", "judges", "scheduling", "engines")
+LAYERS = (
+    *("sessions", "moderation's client", "moderation", "judges", "scheduling", "engines"),
+    *("embedding", "embedders"),
+)
 """Rooms whose actors ask, from the top down."""
-ASKED = {"scheduler": "scheduling", "driver": "engines", "desk": "moderation", "worker": "judges"}
+ASKED = {
+    "scheduler": "scheduling",
+    "driver": "engines",
+    "desk": "moderation",
+    "worker": "judges",
+    "embedder": "embedders",
+}
 """The room of what is asked, by the name under which it is known to the asker."""
 
 

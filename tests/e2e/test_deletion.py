@@ -249,7 +249,7 @@ def test_an_erased_user_leaves_no_trace(guarded: GuardedServer, marker: Marker):
     assert traces(guarded, marker) == {}
     rows = receipt["rows"]
     assert (rows["users"], rows["api_keys"], rows["conversations"]) == (1, 1, 2)
-    assert (rows["responses"], rows["files"], len(receipt["contents"])) == (5, 2, 2)
+    assert (rows["responses"], rows["files"], len(receipt["contents"])) == (6, 2, 2)
     tables = guarded.tables()
     assert b"".join(tables.values()).count(user.encode()) == 1, "whom the receipt is about"
     rest = b"".join(data for name, data in tables.items() if "usage_entries" not in name)

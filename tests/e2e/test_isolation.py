@@ -25,6 +25,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "rate_response": {"rating": "up"},
     "update_chat_completion": {"metadata": {"owner": "me"}},
     "update_memory": {"text": "mine now"},
+    "update_vector_store": {"name": "mine now"},
+    "search_vector_store": {"query": "what does it say?"},
+    "create_vector_store_file": {"file_id": "file-000000000000000000000000"},
+    "create_vector_store_file_batch": {"file_ids": ["file-000000000000000000000000"]},
+    "update_vector_store_file": {"attributes": {"owner": "me"}},
 }
 """A valid one for each operation that takes one."""
 NOBODYS = {
@@ -34,6 +39,8 @@ NOBODYS = {
     "completion_id": "chatcmpl-00000000000000000000000000000000",
     "file_id": "file-00000000000000000000000000000000",
     "memory_id": "mem_000000000000000000000000",
+    "vector_store_id": "vs_000000000000000000000000",
+    "batch_id": "vsfb_000000000000000000000000",
     "user_id": "user_00000000000000000000000000000000",
 }
 """Ids that never were; those of somebody else are answered in the same way."""
@@ -166,6 +173,8 @@ def test_a_cursor_of_anothers_leads_nowhere(owner: Tenant, spy: Tenant):
         "/chat/completions": "completion_id",
         "/files": "file_id",
         "/memory": "memory_id",
+        "/vector_stores": "vector_store_id",
+        f"/vector_stores/{spy.ids['vector_store_id']}/files": "file_id",
         f"/conversations/{spy.ids['conversation_id']}/items": "item_id",
         f"/responses/{spy.ids['response_id']}/input_items": "item_id",
         f"/chat/completions/{spy.ids['completion_id']}/messages": "item_id",
@@ -181,9 +190,17 @@ def test_a_cursor_of_anothers_leads_nowhere(owner: Tenant, spy: Tenant):
 def test_nothing_refers_to_what_is_anothers(owner: Tenant, spy: Tenant):
     own = f"/conversations/{spy.ids['conversation_id']}"
 
-    def file_in(ids: dict[str, str]) -> dict[str, Any]:
+    def file_in(ids: dict[str, str], name: str = "items") -> dict[str, Any]:
         part = {"type": "input_file", "file_id": ids["file_id"]}
-        return {"items": [{"role": "user", "content": [part]}]}
+        return {name: [{"role": "user", "content": [part]}]}
+
+    def chat_with(ids: dict[str, str]) -> dict[str, Any]:
+        part = {"type": "file", "file": {"file_id": ids["file_id"]}}
+        return {"model": MODEL, "messages": [{"role": "user", "content": [part]}]}
+
+    def searching(ids: dict[str, str]) -> dict[str, Any]:
+        tool = {"type": "file_search", "vector_store_ids": [ids["vector_store_id"]]}
+        return {"input": "Go on.", "tools": [tool]}
 
     def attempts(ids: dict[str, str]) -> Iterator[httpx2.Response]:
         post = spy.client.post
@@ -199,6 +216,15 @@ def test_nothing_refers_to_what_is_anothers(owner: Tenant, spy: Tenant):
         yield post("/conversations", json=file_in(ids))
         yield post(f"{own}/items", json=file_in(ids))
         yield post(f"{own}/branch", json={"after_item": ids["item_id"]})
+        yield post("/responses", json=file_in(ids, "input"))
+        yield post("/responses", json=searching(ids))
+        yield post("/responses", json=searching(ids) | {"stream": True})
+        yield post("/responses/input_tokens", json=searching(ids))
+        yield post("/chat/completions", json=chat_with(ids))
+        yield post("/vector_stores", json={"file_ids": [ids["file_id"]]})
+        mine = f"/vector_stores/{spy.ids['vector_store_id']}"
+        yield post(f"{mine}/files", json={"file_id": ids["file_id"]})
+        yield post(f"{mine}/file_batches", json={"file_ids": [ids["file_id"]]})
 
     for theirs, never in zip(attempts(owner.ids), attempts(NOBODYS), strict=True):
         request = theirs.request.content

@@ -109,7 +109,11 @@ REFUSED = [
     ),
     (user([{"type": "text", "text": "x"}, IMAGE]), "messages[0].content[1].type", None),
     (user([{"type": "input_audio", "input_audio": {}}]), "messages[0].content[0].type", None),
-    (user([{"type": "file", "file": {}}]), "messages[0].content[0].type", None),
+    (
+        {"messages": [{"role": "system", "content": [{"type": "file", "file": {}}]}]},
+        "messages[0].content[0].type",
+        None,
+    ),
     (user([{"type": "refusal", "refusal": "x"}]), "messages[0].content[0].type", None),
     (messages({"role": "tool", "content": "x", "tool_call_id": "c"}), "messages[0].role", None),
     (messages({"role": "function", "content": "x", "name": "f"}), "messages[0].role", None),

@@ -1,19 +1,33 @@
 """No method gives one user what is another's: every one of the contract is asked, by its types."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, get_type_hints
 
 import pytest
 
 from antiphon.context_records import Memory, Summary
+from antiphon.document_records import NewStoreFile, VectorStore
 from antiphon.errors import RecordNotFound, UnknownCursor
-from antiphon.ids import ConversationId, FileId, ItemId, MemoryId, ResponseId, UserId, new_memory_id
+from antiphon.ids import (
+    ConversationId,
+    FileBatchId,
+    FileId,
+    ItemId,
+    MemoryId,
+    ResponseId,
+    UserId,
+    VectorStoreId,
+    new_file_batch_id,
+    new_memory_id,
+    new_vector_store_id,
+)
 from antiphon.persistence.store import SqlStore
 from antiphon.records import Claim, Conversation, Feedback, Page, Rating, Receipt, ResponseKind
 from antiphon.storage import Store
 from antiphon.testing.specimens import Writer, a_file, a_memory, an_item
+from antiphon.testing.stored_documents import MODEL, a_vector_store, made
 
 NOT_A_USERS = {
     *("add_user", "users", "add_key", "keys", "find_key", "has_keys", "revoke_key", "touch_keys"),
@@ -38,6 +52,8 @@ NOT_A_USERS = {
     *("add_prompt", "prompt_versions", "activate_prompt", "prompt_activations"),
     # Of the background workers of a server:
     *("take_work", "renew_work", "finish_work"),
+    *("take_documents", "renew_document", "finish_document", "fail_document", "release_document"),
+    *("remake_documents", "touch_vector_stores"),
 }
 """Methods that nobody calls on behalf of a user."""
 OWN_ACCOUNT = {
@@ -46,6 +62,8 @@ OWN_ACCOUNT = {
 }
 """What the user's own id alone names: a stranger's id names the stranger's account."""
 NEW = {"create_conversation", "add_file"}
+UNFINDABLE = {"create_vector_store", "add_vector_store_files"}
+"""They say which of what they were given isn't there."""
 """They take no id of anything that exists."""
 
 METHODS = dict(inspect.getmembers(Store, inspect.iscoroutinefunction))
@@ -62,7 +80,19 @@ async def owned(writer: Writer) -> dict[Any, Any]:
     await writer.summarised(conversation, 1, "secret")
     memory = a_memory(writer.user, "secret", said=(conversation, item.id))
     await writer.store.add_memories(writer.user, [memory], most=9)
+    batch, put = new_file_batch_id(), [NewStoreFile(file=file.id)]
+    vectors = await writer.store.create_vector_store(a_vector_store(writer.user))
+    await writer.store.add_vector_store_files(writer.user, vectors.id, put, 2, batch=batch)
+    await made(writer.store, writer.node, ["secret"])
     return {
+        VectorStoreId: vectors.id,
+        FileBatchId: batch,
+        VectorStore: vectors,
+        Sequence[VectorStoreId]: [vectors.id],
+        Sequence[FileId]: [file.id],
+        Collection[FileId]: {file.id},
+        Sequence[NewStoreFile]: put,
+        Sequence[tuple[FileId, int]]: [(file.id, 0)],
         ConversationId: conversation,
         ItemId: item.id,
         ResponseId: response,
@@ -98,7 +128,13 @@ def arguments(name: str, values: dict[Any, Any], stranger: Writer) -> dict[str, 
             made[parameter.name] = stranger.tick()
         elif parameter.name in {"title", "text"}:
             made[parameter.name] = "intruder"
-        elif parameter.name == "most":
+        elif parameter.name == "terms":
+            made[parameter.name] = ["secret"]
+        elif parameter.name == "attributes":
+            made[parameter.name] = {"intruder": True}
+        elif parameter.name == "model":
+            made[parameter.name] = MODEL
+        elif parameter.name in {"most", "limit"}:
             made[parameter.name] = 9
         elif parameter.name == "metadata" and parameter.default is inspect.Parameter.empty:
             made[parameter.name] = {"intruder": "yes"}
@@ -114,12 +150,20 @@ async def test_a_strangers_ids_are_as_unknown_as_ids_that_never_were(
     stranger = await Writer.new(store)
     values = await owned(writer)
     values[Conversation] = replace(values[Conversation], user=stranger.user)
+    values[VectorStore] = replace(values[VectorStore], user=stranger.user)
     before = await store.export_user(writer.user)
     if name == "accept_turn":
         with pytest.raises(RecordNotFound):
             await store.accept_turn(stranger.turn("x", conversation=values[ConversationId]))
         with pytest.raises(RecordNotFound):
             await store.accept_turn(stranger.turn("x", previous=values[ResponseId]))
+        return
+    if name in UNFINDABLE:
+        if name == "create_vector_store":
+            values[VectorStore] = replace(values[VectorStore], id=new_vector_store_id())
+        with pytest.raises(RecordNotFound):
+            await getattr(store, name)(**arguments(name, values, stranger))
+        assert await store.export_user(writer.user) == before
         return
     if name == "context":
         for which in ({"conversation": values[ConversationId]}, {"previous": values[ResponseId]}):
@@ -129,12 +173,16 @@ async def test_a_strangers_ids_are_as_unknown_as_ids_that_never_were(
 
     result = await getattr(store, name)(**arguments(name, values, stranger))
 
-    assert result in (None, False, ())
+    assert result in (None, False, (), {})
     assert await store.export_user(writer.user) == before
 
 
 @pytest.mark.parametrize(
-    "name", ["conversations", "responses", "files", "items", "input_items", "memories"]
+    "name",
+    [
+        *("conversations", "responses", "files", "items", "input_items", "memories"),
+        *("vector_stores", "vector_store_files"),
+    ],
 )
 async def test_a_strangers_id_is_no_cursor(store: SqlStore, writer: Writer, name: str):
     stranger = await Writer.new(store)
@@ -144,6 +192,8 @@ async def test_a_strangers_id_is_no_cursor(store: SqlStore, writer: Writer, name
         "responses": (theirs[ResponseId], {"kind": ResponseKind.RESPONSE}),
         "files": (theirs[FileId], {}),
         "memories": (theirs[MemoryId], {}),
+        "vector_stores": (theirs[VectorStoreId], {}),
+        "vector_store_files": (theirs[FileId], {"id": mine[VectorStoreId]}),
         "items": (theirs[ItemId], {"conversation": mine[ConversationId]}),
         "input_items": (theirs[ItemId], {"id": mine[ResponseId]}),
     }[name]

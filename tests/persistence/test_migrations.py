@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from antiphon.document_records import NewStoreFile
 from antiphon.errors import SchemaMismatch, StoreFailed
-from antiphon.ids import ConversationId, UserId
+from antiphon.ids import ConversationId, FileId, UserId
 from antiphon.persistence.bridge import TrioDatabase, open_database, open_store
 from antiphon.persistence.check import check_database
 from antiphon.persistence.migrations import migrate, require_current, status
@@ -15,6 +16,7 @@ from antiphon.persistence.port import Statement, Transaction
 from antiphon.persistence.schema import MIGRATIONS, TABLES, Migration
 from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.specimens import Writer, a_user, text_of
+from antiphon.testing.stored_documents import a_vector_store, made
 
 NEXT = Migration(len(MIGRATIONS) + 1, "next", ("ALTER TABLE users ADD COLUMN shoe_size BIGINT",))
 
@@ -122,6 +124,33 @@ async def test_a_database_of_before_there_was_a_context_keeps_what_it_has(
         await writer.summarised(conversation, 1)
         seen = await store.context(writer.user, conversation=conversation)
         assert list(map(text_of, seen.context)) == ["Are you there?", "Yes."]
+        assert (await check_database(store.database)).sound
+
+
+async def test_a_database_of_before_there_were_documents_keeps_what_it_has(
+    empty: str, tmp_path: Path
+):
+    """Version 6, as the program of then wrote it."""
+    async with open_database(url=empty, data_dir=tmp_path) as database:
+        await migrate(database, MIGRATIONS[:6])
+        await run(
+            database,
+            "INSERT INTO users (id, tenant, name, created_ms, training) "
+            "VALUES ('user_1', 'local', 'me', 1, 1)",
+            "INSERT INTO files (id, user_id, filename, purpose, media_type, bytes, sha256, "
+            "created_ms, status) VALUES ('file-1', 'user_1', 'a.txt', 'user_data', 'text/plain', "
+            "5, 'aa', 2, 'processed')",
+        )
+        assert await migrate(database, MIGRATIONS[:7]) == ("documents",)
+        assert await migrate(database) == tuple(each.name for each in MIGRATIONS[7:])
+
+    async with open_store(url=empty, data_dir=tmp_path) as store:
+        writer, file = Writer(store, UserId("user_1")), FileId("file-1")
+        put = [NewStoreFile(file=file)]
+        vectors = await store.create_vector_store(a_vector_store(writer.user), put)
+        assert await made(store, writer.node, ["kept words"]) == 1
+        (found,) = await store.search_text(writer.user, [vectors.id], ["kept"], 5)
+        assert (found.file, found.filename) == (file, "a.txt")
         assert (await check_database(store.database)).sound
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.document_records import NewStoreFile
 from antiphon.errors import SchemaMismatch, StoreFailed
-from antiphon.ids import LOCAL_TENANT, LOCAL_USER
+from antiphon.ids import LOCAL_TENANT, LOCAL_USER, new_file_batch_id
 from antiphon.persistence.bridge import open_database, open_store
 from antiphon.persistence.check import check_database
 from antiphon.persistence.migrations import migrate
@@ -13,9 +14,11 @@ from antiphon.persistence.port import Statement, Transaction
 from antiphon.persistence.schema import MIGRATIONS
 from antiphon.persistence.store import SqlStore
 from antiphon.persistence.transfer import export_database, import_database
-from antiphon.records import Claim, EventBatch, User
+from antiphon.reading_files import Chunking
+from antiphon.records import Claim, EventBatch, Page, User
 from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.specimens import Writer, a_file, a_memory, an_item
+from antiphon.testing.stored_documents import a_vector_store, made
 
 ADDED = {
     "summaries": 1,
@@ -25,7 +28,18 @@ ADDED = {
     "context_work": 1,
     "prompt_versions": 4,
     "prompt_activations": 4,
+    "counters": 2,
+    "vector_stores": 1,
+    "file_batches": 1,
+    "documents": 2,
+    "vector_store_files": 1,
+    "file_documents": 1,
+    "document_texts": 1,
+    "document_vectors": 1,
+    "chunks": 300,
+    "chunk_words": 300,
 }
+TEXTS = [f"chunk {number} ☃ ünï" for number in range(300)]
 
 
 async def filled(store: SqlStore) -> Writer:
@@ -53,6 +67,11 @@ async def filled(store: SqlStore) -> Writer:
             await store.add_prompt(name, text, "note ☃", 1)
         await store.activate_prompt(name, {1: 0.75, 2: 0.25}, 2)
         await store.activate_prompt(name, {2: 1.0}, 3)
+    vectors = await store.create_vector_store(a_vector_store(writer.user, name="ünï"))
+    put = [NewStoreFile(file=file.id, attributes={"ünï": "☃"})]
+    await store.add_vector_store_files(writer.user, vectors.id, put, 5, batch=new_file_batch_id())
+    await made(store, writer.node, TEXTS)
+    await store.want_document(writer.user, file.id, 6, chunking=Chunking(max_tokens=100))
     return writer
 
 
@@ -73,9 +92,17 @@ async def test_a_database_moves_to_the_other_kind_and_back(
         assert await import_database(store.database, tmp_path / "one.jsonl") == counts
         assert await store.export_user(writer.user) == before
         assert (await check_database(store.database)).problems == ()
+        (vectors,) = await store.vector_stores(writer.user, Page())
+        (found,) = await store.search_text(writer.user, [vectors.id], ["299"], 9)
+        assert found.chunk.text == TEXTS[299]
         await export_database(store.database, tmp_path / "two.jsonl")
 
     async with open_store(data_dir=tmp_path / "back") as store:
+        await import_database(store.database, tmp_path / "two.jsonl")
+        assert await store.search_text(writer.user, [vectors.id], ["299"], 9) == (found,)
+        await made(store, writer.node, TEXTS)
+        assert (await check_database(store.database)).problems == ()
+    async with open_store(data_dir=tmp_path / "again") as store:
         await import_database(store.database, tmp_path / "two.jsonl")
         await export_database(store.database, tmp_path / "three.jsonl")
     one, three = (
@@ -144,6 +171,14 @@ async def test_a_sound_database_has_no_problems(store: SqlStore):
         ("UPDATE summaries SET until_position = 9999", "1 summaries end with"),
         ("UPDATE memory_sources SET item_id = 'x'", "1 memories come from items"),
         ("DELETE FROM memory_sources", "1 memories were stated nowhere"),
+        ("DELETE FROM file_documents", "1 documents are needed by nothing"),
+        ("DELETE FROM document_texts", "1 documents that are ready have no text"),
+        ("UPDATE documents SET due_ms = NULL", "1 documents wait for nobody"),
+        ("UPDATE documents SET chunks = chunks + 1", "2 documents have another number"),
+        ("DELETE FROM chunks", "300 words are of chunks"),
+        ("DELETE FROM chunk_words", "300 chunks can't be found"),
+        ("UPDATE documents SET number = number + 5", "300 chunks are of documents"),
+        ("UPDATE vector_stores SET expired = 2", "1 vector stores that are empty have"),
     ],
 )
 async def test_the_check_finds_what_no_constraint_keeps(store: SqlStore, harm: str, problem: str):
@@ -156,6 +191,30 @@ async def test_the_check_finds_what_no_constraint_keeps(store: SqlStore, harm: s
 
     problems = (await check_database(store.database)).problems
     assert any(line.startswith(problem) for line in problems), problems
+
+
+async def test_the_check_compares_the_full_text_index_with_what_it_is_of(tmp_path: Path):
+    async with open_store(data_dir=tmp_path) as store:
+        await filled(store)
+        words = (await store.database.read(lambda tx: tx.fetch(WORDS)))[0]
+
+        async def spoil(tx: Transaction) -> None:
+            await tx.execute(FORGET, *words)
+            await tx.execute(INVENT, words[0] + 100_000, words[1])
+
+        await store.database.write(spoil)
+
+        assert (await check_database(store.database)).problems == (
+            "1 chunks are not in the full-text index",
+            "1 entries of the full-text index are of chunks that are gone",
+        )
+
+
+WORDS = Statement("test", "SELECT place, words FROM chunk_words LIMIT 1")
+FORGET = Statement(
+    "test", "INSERT INTO chunk_index (chunk_index, rowid, words) VALUES ('delete', $1, $2)"
+)
+INVENT = Statement("test", "INSERT INTO chunk_index (rowid, words) VALUES ($1, $2)")
 
 
 async def test_nothing_is_checked_or_moved_without_the_schema(tmp_path: Path):

@@ -59,7 +59,7 @@ def _line(part: Part, *, is_shown: bool, is_trimmed: bool) -> ManifestRun:
         fate, tokens = Fate.DROPPED, 0
     elif is_trimmed and part.short is not None:
         fate, tokens = Fate.TRIMMED, part.short
-    is_item = part.kind not in {PieceKind.MEMORY, PieceKind.SUMMARY}
+    is_item = part.kind not in {PieceKind.MEMORY, PieceKind.SUMMARY, PieceKind.RETRIEVED}
     item: ItemId | None = part.item if is_item else None
     return ManifestRun(
         kind=part.kind,

@@ -3,7 +3,7 @@ memories, a summary, the conversation's items, the new ones. Pure; what of it fi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from antiphon.actors.context.recalling import ranks
@@ -31,8 +31,7 @@ class Material:
     @property
     def items(self) -> tuple[ItemId | None, ...]:
         """Which item each message is; None for what only tells of some."""
-        telling = {PieceKind.MEMORY, PieceKind.SUMMARY}
-        return tuple(None if each.kind in telling else each.item for each in self.pieces)
+        return items_of(self.pieces)
 
 
 def material(
@@ -71,6 +70,12 @@ def material(
         messages=tuple(message for message, _ in entries),
         pieces=tuple(piece for _, piece in entries),
     )
+
+
+def items_of(pieces: Sequence[Piece]) -> tuple[ItemId | None, ...]:
+    """Which item each of them is; None for what is none, or only tells of some."""
+    telling = {PieceKind.MEMORY, PieceKind.SUMMARY}
+    return tuple(None if each.kind in telling else each.item for each in pieces)
 
 
 def split(messages: Sequence[Message]) -> tuple[Piece, ...]:
@@ -130,12 +135,33 @@ def _summary(summary: Summary, opening: Sequence[Item]) -> tuple[Message, Piece]
     )
 
 
+def with_files(
+    messages: Sequence[Message],
+    pieces: Sequence[Piece],
+    shown: Sequence[tuple[Message, int | None]],
+) -> Material:
+    """With what is shown of files, each with its rank, right before the last message of a user:
+    all before that stays as it was."""
+    kinds = pieces or (Piece(kind=PieceKind.INPUT),) * len(messages)
+    users = [place for place, message in enumerate(messages) if message.role == "user"]
+    at = users[-1] if users else len(messages)
+    return Material(
+        messages=(*messages[:at], *(message for message, _ in shown), *messages[at:]),
+        pieces=(
+            *kinds[:at],
+            *(Piece(kind=PieceKind.RETRIEVED, rank=rank) for _, rank in shown),
+            *kinds[at:],
+        ),
+    )
+
+
 def joined(shown: Sequence[tuple[Message, PieceKind]]) -> tuple[Message, ...]:
     """As a template is given them. What the server adds at the beginning is one message with the
-    instructions there: many templates know only one that is no turn, or refuse a second."""
+    instructions there: many templates know only one that is no turn, or refuse a second. What was
+    found in files is part of the message that it is for: many want turns to take turns."""
     ours = {PieceKind.PROMPT, PieceKind.MEMORY, PieceKind.SUMMARY}
     setting = list(takewhile(lambda each: each[0].role == "system", shown))
-    rest = tuple(message for message, _ in shown[len(setting) :])
+    rest = _with_found(shown[len(setting) :])
     if not any(kind in ours for _, kind in setting):
         return (*(message for message, _ in setting), *rest)
     texts: list[str] = []
@@ -149,3 +175,22 @@ def joined(shown: Sequence[tuple[Message, PieceKind]]) -> tuple[Message, ...]:
             texts.append(f"{MEMORY_HEAD}\n{message.content}")
         before = kind
     return (Message(role="system", content="\n\n".join(texts)), *rest)
+
+
+def _with_found(shown: Sequence[tuple[Message, PieceKind]]) -> tuple[Message, ...]:
+    messages: list[Message] = []
+    found: list[str] = []
+    for message, kind in shown:
+        if kind is PieceKind.RETRIEVED:
+            found.append(message.content)
+            continue
+        if found and message.role == "user":
+            content = "\n\n".join([*found, message.content])
+            messages.append(replace(message, content=content))
+        else:
+            messages += [Message(role="user", content="\n\n".join(found))] if found else []
+            messages.append(message)
+        found = []
+    if found:
+        messages.append(Message(role="user", content="\n\n".join(found)))
+    return tuple(messages)

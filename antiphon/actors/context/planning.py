@@ -1,8 +1,9 @@
 """The planner: which of a turn's messages a model is shown, and which of them shortened.
 
 Pure: counts in, fates out. What stands before the turns is always shown, the new input is always
-shown whole, and of the memories as many as may be. What doesn't fit even so is for whoever encodes
-the prompt to refuse: these are counts of single texts, and only the whole prompt's is exact.
+shown whole, and of the memories, and of what was found in files, as many as may be. What doesn't
+fit even so is for whoever encodes the prompt to refuse: these are counts of single texts, and only
+the whole prompt's is exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,9 +58,9 @@ def plan(parts: Sequence[Part], budget: Budget) -> Plan:
     for place, is_shown, is_trimmed in zip(places, cutting.shown, cutting.trimmed, strict=True):
         shown[place], trimmed[place] = is_shown, is_trimmed and is_shown
     repeated = _repeated(parts, shown)
-    wanted = _wanted(parts, repeated, budget.settings.memory_tokens)
+    wanted = _wanted(parts, repeated, budget)
     for place, part in enumerate(parts):
-        if part.kind is PieceKind.MEMORY:
+        if _is_optional(part):
             shown[place] = place in wanted
     fixed = _fixed(parts, budget) + sum(parts[place].tokens for place in wanted)
     return Plan(
@@ -93,9 +94,8 @@ def room_for_turns(fixed: int, budget: Budget) -> int:
 def _marks(parts: Sequence[Part], budget: Budget) -> Marks | None:
     highs = []
     if budget.truncation == "auto":
-        # As if all memories were shown that may be: which are depends on what is left out.
-        memory = any(part.kind is PieceKind.MEMORY for part in parts)
-        fixed = _fixed(parts, budget) + memory * budget.settings.memory_tokens
+        # As if all were shown that may be: which are depends on what is left out.
+        fixed = _fixed(parts, budget) + sum(_most(parts, budget).values())
         highs.append(room_for_turns(fixed, budget))
     if budget.compact is not None:
         highs.append(budget.compact)
@@ -108,10 +108,8 @@ def _marks(parts: Sequence[Part], budget: Budget) -> Marks | None:
 def _fit(cutting: Cutting, parts: Sequence[Part], budget: Budget, places: Sequence[int]) -> None:
     """Leave out what has to be left out for this turn alone: its input may be long, or its
     answer."""
-    fixed = _fixed(parts, budget)
-    if any(part.kind is PieceKind.MEMORY for part in parts):
-        wanted = _wanted(parts, frozenset(), budget.settings.memory_tokens)
-        fixed += sum(parts[place].tokens for place in wanted)
+    wanted = _wanted(parts, frozenset(), budget)
+    fixed = _fixed(parts, budget) + sum(parts[place].tokens for place in wanted)
     limit = budget.window - budget.answer - fixed - budget.excess
     while cutting.can_drop and cutting.total > limit:
         cutting.drop()
@@ -120,10 +118,11 @@ def _fit(cutting: Cutting, parts: Sequence[Part], budget: Budget, places: Sequen
 
 
 def _fixed(parts: Sequence[Part], budget: Budget) -> int:
-    """What stands before the turns, without the memories."""
+    """What is shown in any case beside the turns."""
     each = budget.frame.each
-    kinds = {PieceKind.MEMORY, *TURNS}
-    before = (part.tokens + each for part in parts if part.kind not in kinds)
+    before = (
+        part.tokens + each for part in parts if part.kind not in TURNS and not _is_optional(part)
+    )
     memory = each if any(part.kind is PieceKind.MEMORY for part in parts) else 0
     return budget.frame.base + sum(before) + memory
 
@@ -142,17 +141,38 @@ def _repeated(parts: Sequence[Part], shown: Sequence[bool]) -> frozenset[int]:
     )
 
 
-def _wanted(parts: Sequence[Part], repeated: Iterable[int], most: int) -> frozenset[int]:
-    """As many memories as `most` tokens hold, those that come first before others."""
-    memories = [
-        place
-        for place, part in enumerate(parts)
-        if part.kind is PieceKind.MEMORY and place not in set(repeated)
-    ]
-    memories.sort(key=lambda place: (parts[place].rank or 0, place))
-    wanted, left = [], most
-    for place in memories:
-        if parts[place].tokens <= left:
-            wanted.append(place)
-            left -= parts[place].tokens
+def _is_optional(part: Part) -> bool:
+    """Whether it is shown only as far as there is room for its kind."""
+    is_found = part.kind is PieceKind.RETRIEVED and part.rank is not None
+    return is_found or part.kind is PieceKind.MEMORY
+
+
+def _most(parts: Sequence[Part], budget: Budget) -> dict[PieceKind, int]:
+    """How many tokens each kind may have of which not all need be shown. What was found in files
+    leaves half of the room, beside the new input, to the turns before that."""
+    kinds = {part.kind for part in parts if _is_optional(part)}
+    most = {PieceKind.MEMORY: budget.settings.memory_tokens} if PieceKind.MEMORY in kinds else {}
+    if PieceKind.RETRIEVED in kinds:
+        input = sum(part.tokens for part in parts if part.kind is PieceKind.INPUT)
+        taken = _fixed(parts, budget) + sum(most.values()) + input
+        room = budget.window - taken - max(budget.usual_answer, budget.answer)
+        most[PieceKind.RETRIEVED] = max(0, min(budget.settings.retrieved_tokens, room // 2))
+    return most
+
+
+def _wanted(parts: Sequence[Part], repeated: Iterable[int], budget: Budget) -> frozenset[int]:
+    """Of each kind of which not all need be shown as many as there is room for, those that come
+    first before others."""
+    wanted: list[int] = []
+    for kind, left in _most(parts, budget).items():
+        found = [
+            place
+            for place, part in enumerate(parts)
+            if part.kind is kind and _is_optional(part) and place not in set(repeated)
+        ]
+        found.sort(key=lambda place: (parts[place].rank or 0, place))
+        for place in found:
+            if parts[place].tokens <= left:
+                wanted.append(place)
+                left -= parts[place].tokens
     return frozenset(wanted)

@@ -4,6 +4,7 @@ encoded, and another plan where that turned out to be too long."""
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
 import trio
 
 from antiphon.actors.context.counting import Counts
@@ -60,6 +61,8 @@ class Viewer:
             answer=view.max_tokens,
             truncation=turn.truncation,
         )
+        if turn.files:
+            manifest = msgspec.structs.replace(manifest, files=turn.files)
         return replace(view, manifest=manifest, counts=found.counts)
 
     async def draft(self, turn: Turn, means: Means) -> tuple[tuple[Message, ...], list[int]]:

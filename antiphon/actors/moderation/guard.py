@@ -23,7 +23,7 @@ from antiphon.ids import ModelName, new_request_id
 from antiphon.policy.rules import GuardMatcher, Rule
 from antiphon.ports import Chat
 from antiphon.tools import CallDelta, CallEnded, CallStarted
-from antiphon.turn_events import ChoiceEnded, Delta, TurnEnded, TurnFailed, TurnPlaced
+from antiphon.turn_events import ChoiceEnded, Cited, Delta, TurnEnded, TurnFailed, TurnPlaced
 from antiphon.turn_events import Refused as TurnRefused
 from antiphon.verdicts import Failure, Finding, Stage
 
@@ -124,6 +124,8 @@ class Guards:
                         return None
                     case TurnPlaced() | ChoiceEnded() | CallStarted() | CallDelta() | CallEnded():
                         pass
+                    case Cited():
+                        pass  # it was shown nothing to cite
                     case never:
                         assert_never(never)
         finally:

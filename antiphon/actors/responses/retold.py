@@ -3,11 +3,13 @@ gone. Pure."""
 
 from typing import Any
 
-from antiphon.messages import CALLS
+from antiphon.actors.responses.spoken import told_search
+from antiphon.messages import CALLS, SEARCH
 from antiphon.narration import (
     ArgumentsAdded,
     ArgumentsClosed,
     CallOpened,
+    CitationAdded,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -33,6 +35,9 @@ def told(response: Response) -> tuple[ResponseEvent, ...]:
     for index, item in enumerate(response.output):
         if item.type == "function_call":
             events += _told_call(index, item, item.body)
+        elif item.type == SEARCH:
+            found = item.body["results"] or ()
+            events += told_search(index, item.id, item.body["queries"], found)
         else:
             calls = item.body.get(CALLS, ())
             events += _told_message(index, item, calls, after)
@@ -81,4 +86,11 @@ def _told_part(index: int, part: dict[str, Any]) -> tuple[ResponseEvent, ...]:
         )
     text = str(part.get("text", ""))
     said = (TextAdded(index=index, text=text),) if text else ()
-    return (PartOpened(index=index), *said, TextClosed(index=index), PartClosed(index=index))
+    cited = [
+        CitationAdded(
+            index=index, at=each["index"], file=each["file_id"], filename=each["filename"]
+        )
+        for each in part.get("annotations", ())
+    ]
+    closed = (TextClosed(index=index), PartClosed(index=index))
+    return (PartOpened(index=index), *said, *cited, *closed)

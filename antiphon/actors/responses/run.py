@@ -13,18 +13,28 @@ import structlog
 import trio
 
 from antiphon.actors.actor import ActorContext
-from antiphon.actors.context.material import material
+from antiphon.actors.context.attaching import asked_of, attached
+from antiphon.actors.context.material import items_of, material
 from antiphon.actors.responses.ending import shown, write_end
 from antiphon.actors.responses.log import Debt, EventLog
 from antiphon.actors.responses.script import Script
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
-from antiphon.events import CancelCause
+from antiphon.events import CancelCause, Turn
 from antiphon.ids import NodeId
-from antiphon.messages import check_results
+from antiphon.messages import check_results, files_in
 from antiphon.narration import Ended, ResponseEvent
 from antiphon.ports import Chat, NewAnswer, TurnStream
-from antiphon.records import Accepted, NewTurn, Repeated, Response, ResponseStatus, Trace
+from antiphon.records import (
+    Accepted,
+    NewTurn,
+    Repeated,
+    Response,
+    ResponseKind,
+    ResponseStatus,
+    Trace,
+)
+from antiphon.retrieval import FileSearching
 from antiphon.storage import StoreAccess
 from antiphon.turn_events import TurnEnded, TurnEvent, TurnFailed, TurnPlaced
 
@@ -59,6 +69,8 @@ class RunTools:
     node: NodeId
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     context: Callable[[], ContextSettings] = ContextSettings
+    files: FileSearching | None = None
+    """Without it nothing is found in files."""
 
 
 class Run:
@@ -77,6 +89,8 @@ class Run:
         self._first_text_s: float | None = None
         self._cause: CancelCause | None = None
         self._stream: TurnStream | None = None
+        self._looking: trio.CancelScope | None = None
+        """At files, before there is a turn."""
         self._save_by = float("inf")
         self._over = trio.Event()
         self._me: ActorContext[CancelRun]
@@ -176,7 +190,7 @@ class Run:
     async def _play(self, came: Accepted) -> TurnEvent | AntiphonError:
         """Log the turn to its end; that event, or why there is no turn."""
         turn, response = self._new.turn, self._new.response
-        if self._new.response.background:
+        if self._new.response.status is ResponseStatus.QUEUED:
             self._log.append(self._script.queue())
         try:
             check_results(came.context, self._new.input)
@@ -187,7 +201,6 @@ class Run:
                 input=self._new.input,
                 may_split=response.conversation is None and response.previous is None,
             )
-            self._script.show(made.items)
             known = replace(
                 turn,
                 messages=made.messages,
@@ -195,6 +208,8 @@ class Run:
                 response=response.id,
                 stored=self._new.stored,
             )
+            known = await self._with_files(known, came)
+            self._script.show(items_of(known.pieces))
             stream = await self._tools.chat.open_turn(known)
         except AntiphonError as error:
             return error
@@ -211,6 +226,28 @@ class Run:
             if isinstance(event, TurnEnded | TurnFailed):
                 return event
             event = await self._next(stream)
+
+    async def _with_files(self, turn: Turn, came: Accepted) -> Turn:
+        """With what is to be shown of files, and told of a search. Raises RequestError,
+        StoreError."""
+        new, searching = self._new, self._tools.files
+        asked = asked_of(
+            turn,
+            user=new.response.user,
+            files={**files_in((*came.context, *new.input)), **new.files},
+            search=new.search,
+            cards=self._tools.chat.models(turn.plan),
+            may_cite=new.response.kind is ResponseKind.RESPONSE,
+        )
+        if searching is None or asked is None:
+            return turn
+        with trio.CancelScope() as self._looking:
+            gathered = await searching.gather(asked)
+            if new.search is not None:
+                found = [each.described() for each in gathered.found]
+                self._script.search(gathered.queries, found)
+            return attached(turn, gathered)
+        raise TurnInterrupted("it was cancelled")
 
     async def _first(self, stream: TurnStream) -> TurnEvent:
         """What happens first to the text. It may wait for a slot for long, and is announced then;
@@ -314,6 +351,8 @@ class Run:
     def _cancel(self, cause: CancelCause) -> None:
         if self._cause is None:
             self._cause = cause
+            if self._looking is not None:
+                self._looking.cancel(cause)
             if self._stream is not None:
                 self._stream.cancel(cause)
 

@@ -6,18 +6,19 @@ response whose server died gets its true end. Knows no store and no clock.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
-from antiphon.actors.responses.spoken import Call, Message, PartStage
+from antiphon.actors.responses.spoken import Call, Message, PartStage, Search, told_search
 from antiphon.ids import ItemId, new_item_id
 from antiphon.judged import judged_json
-from antiphon.messages import CALLS, WITHHELD
+from antiphon.messages import CALLS, SEARCH
 from antiphon.narration import (
     ArgumentsAdded,
     ArgumentsClosed,
     CallOpened,
+    CitationAdded,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -29,6 +30,8 @@ from antiphon.narration import (
     RefusalClosed,
     RefusalOpened,
     ResponseEvent,
+    SearchMoved,
+    SearchOpened,
     Started,
     TextAdded,
 )
@@ -44,6 +47,7 @@ from antiphon.records import (
 from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.turn_events import (
     ChoiceEnded,
+    Cited,
     Delta,
     FinishReason,
     Refused,
@@ -78,9 +82,10 @@ class Script:
         self._new_item = new_item
         self._shown: Sequence[ItemId | None] = ()
         self._choices = choices
-        self._items: dict[int, Message | Call] = {}
+        self._items: dict[int, Message | Call | Search] = {}
         self._places: dict[int, int] = {}
         """By choice: which item its message is."""
+        self._searched: tuple[Sequence[str], Sequence[JsonObject]] | None = None
         self._opened = self._started = self._ended = False
         self._usage = TokenUsage()
         self.counts: dict[ItemId, int] = {}
@@ -113,6 +118,11 @@ class Script:
         """Which item each of the turn's messages is; None for one that is none."""
         self._shown = items
 
+    def search(self, queries: Sequence[str], results: Sequence[JsonObject]) -> None:
+        """Files were searched, with these questions and results. It is told once there is anything
+        to tell: until then the turn may be refused, and never was."""
+        self._searched = (queries, results)
+
     def queue(self) -> tuple[ResponseEvent, ...]:
         """It is accepted, and waits."""
         if self._opened:
@@ -130,6 +140,11 @@ class Script:
                 index = self._places[choice]
                 added = TextAdded(index=index, text=text, logprobs=logprobs)
                 return (*opened, *self._play(added))
+            case Cited(choice=choice, at=at, file=file, filename=filename):
+                opened = self._open_text(choice)
+                index = self._places[choice]
+                cited = CitationAdded(index=index, at=at, file=file, filename=filename)
+                return (*opened, *self._play(cited))
             case CallStarted():
                 return self._open_call(event)
             case CallDelta(choice=choice, call=call, text=text):
@@ -199,10 +214,12 @@ class Script:
             for index, item in sorted(self._items.items())
             if isinstance(item, Message) or not self._is_chat
         )
-        if len(items) == 1 and self._usage.output:
+        *before, last = items or (None,)
+        is_all = all(each is None or each.type == SEARCH for each in before)
+        if last is not None and is_all and self._usage.output:
             # All that was generated, but for the token that says that it is over.
-            ending = items[0].status == "completed"
-            items = (replace(items[0], tokens=max(1, self._usage.output - ending)),)
+            ending = last.status == "completed"
+            items = (*items[:-1], replace(last, tokens=max(1, self._usage.output - ending)))
         return items
 
     def _place(self, placed: TurnPlaced) -> None:
@@ -311,14 +328,15 @@ class Script:
         )
 
     def _start(self) -> tuple[ResponseEvent, ...]:
-        if self._opened:
-            return self._play(Started())
-        return self._play(Opened(status=ResponseStatus.IN_PROGRESS), Started())
+        opened = () if self._opened else (Opened(status=ResponseStatus.IN_PROGRESS),)
+        searched, self._searched = self._searched, None
+        told = () if searched is None else told_search(0, new_item_id("fs_"), *searched)
+        return self._play(*opened, Started(), *told)
 
     def _close_item(self, index: int, finish: FinishReason | None) -> tuple[ResponseEvent, ...]:
         """As it stands: also of one that a crash has left between two events."""
         item, closed = self._items[index], ItemClosed(index=index, finish=finish)
-        if isinstance(item, Call):
+        if not isinstance(item, Message):
             return self._play(closed)
         return self._play(*item.closing_text(index), *item.closing_refusal(index), closed)
 
@@ -343,6 +361,12 @@ class Script:
                 called = self._items[event.index]
                 assert isinstance(called, Call)
                 called.apply(event)
+            case SearchOpened(index=index, item=item):
+                self._items[index] = Search(item)
+            case SearchMoved():
+                searched = self._items[event.index]
+                assert isinstance(searched, Search)
+                searched.apply(event)
             case ItemClosed():
                 self._items[event.index].apply(event)
             case Ended():
@@ -358,30 +382,15 @@ class Script:
         reasons = [_INCOMPLETE.get(each.finish) for each in self._items.values() if each.finish]
         return next((reason for reason in reasons if reason), None)
 
-    def _item(self, index: int, item: Message | Call, created_ms: int) -> Item:
-        if isinstance(item, Call):
-            return Item(
-                id=item.item,
-                type="function_call",
-                body={"type": "function_call", **item.body()},
-                created_ms=created_ms,
-                status="completed" if item.is_whole else "incomplete",
-            )
-        body: dict[str, Any] = {"type": "message", "role": "assistant", "content": item.parts()}
-        if item.withheld:
-            body[WITHHELD] = list(item.withheld)
+    def _item(self, index: int, item: Message | Call | Search, created_ms: int) -> Item:
+        if not isinstance(item, Message):
+            return item.record(created_ms)
+        of_chat: JsonObject = {}
         if self._is_chat:
-            body["finish_reason"] = item.finish
+            of_chat["finish_reason"] = item.finish
             if calls := [call.body() for _, call in self._calls(index)]:
-                body[CALLS] = calls
-        return Item(
-            id=item.item,
-            type="message",
-            role="assistant",
-            body=body,
-            created_ms=created_ms,
-            status="completed" if item.finish and item.finish.is_whole else "incomplete",
-        )
+                of_chat[CALLS] = calls
+        return item.record(created_ms, of_chat)
 
 
 def _counted(usage: Usage) -> TokenUsage:

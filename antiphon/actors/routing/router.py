@@ -33,6 +33,7 @@ from antiphon.actors.scheduling.scheduler import ScheduleView
 from antiphon.errors import AntiphonError, InvalidRequest, ModelNotFound
 from antiphon.events import Capabilities, Turn
 from antiphon.ids import ModelName, RequestId
+from antiphon.moments import Unplaced
 from antiphon.ports import ModelCard
 from antiphon.telemetry import Telemetry
 from antiphon.views import Fate, Manifest
@@ -208,6 +209,7 @@ class Router:
         # A request that is wrong says nothing of the pools, and may come by the thousand.
         report = log.debug if isinstance(error, InvalidRequest) else log.info
         report("turn_refused", request_id=turn.request, asked=turn.model, error=kind, passed=passed)
+        self._telemetry.turn_noted(turn.request, Unplaced(passed=passed))
         self._recent.append(
             Routing(
                 request_id=turn.request,

@@ -59,6 +59,7 @@ from antiphon.errors import (
 from antiphon.events import Abort, CancelCause, EndReason
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest, SlotIndex
+from antiphon.moments import Freed, Granted, Paused, Queued
 from antiphon.supervision.exits import is_abnormal
 from antiphon.telemetry import Telemetry
 from antiphon.workload import WorkloadClass
@@ -218,6 +219,7 @@ class Scheduler:
             )
             for generation in submit.generations
         ]
+        load = self._schedule.load()
         policy = self._policy()
         if self._is_new:  # what the free slots will take at once doesn't wait
             most = policy.bounds.max_requests + self._schedule.slots
@@ -238,6 +240,14 @@ class Scheduler:
         if submit.prediction is not None:
             self._forecast.submitted(tickets[0].request, submit.prediction)
         submit.reply.send(None)
+        queued = Queued(
+            lane=submit.workload.lane,
+            generations=len(tickets),
+            slots=self._schedule.slots,
+            running=load.running,
+            waiting=load.waiting,
+        )
+        self._telemetry.turn_noted(submit.turn, queued)
         for each in refused:
             self._lose(each.ticket.request, each.error)
 
@@ -254,6 +264,13 @@ class Scheduler:
         generation = entry.generation
         patient = is_patient(lease, crowds=self._schedule.crowds(ticket.workload))
         self._forecast.begun(lease, generation.prompt, generation.salt, patient=patient)
+        granted = Granted(
+            generation=ticket.request,
+            slot=lease.slot,
+            waited_s=lease.granted_at - ticket.queued_at,
+            resumed=lease.resumed,
+        )
+        self._telemetry.turn_noted(ticket.turn, granted)
         if lease.resumed:
             self._kept.discard(ticket.request)
             resume = ResumeSlot(host=self._host, request=ticket.request, slot=lease.slot)
@@ -296,16 +313,23 @@ class Scheduler:
         self._schedule.gained(request, released.tokens)
         self._forecast.ended(request, released.tokens, whole=released.reason in _BY_ITSELF)
         paused = released.reason is EndReason.PAUSED
-        if paused and self._schedule.paused(request, message.at) is not None:
+        if paused and (ticket := self._schedule.paused(request, message.at)) is not None:
             self._kept.add(request)
             self._forecast.forget(request)
             self._telemetry.generation_paused(self._model)
+            moment = Paused(generation=request, tokens=released.tokens)
+            self._telemetry.turn_noted(ticket.turn, moment)
             return
         lease = self._schedule.release(request, message.at)
         self._me.save(self._schedule.learned())
         self._forget(request)
         withdraw = self._withdrawn.pop(request, None)
-        if lease is None or withdraw is None:
+        if lease is None:
+            return
+        turn, slot = lease.ticket.turn, lease.slot
+        freed = Freed(generation=request, slot=slot, reason=released.reason, tokens=released.tokens)
+        self._telemetry.turn_noted(turn, freed)
+        if withdraw is None:
             return
         tokens_after = message.released.tokens - withdraw.tokens_seen[request]
         seconds = message.at - withdraw.at
@@ -313,9 +337,9 @@ class Scheduler:
             self._telemetry.released_after_disconnect(seconds, tokens_after)
         log.info(
             "lease_cancelled",
-            request_id=lease.ticket.turn,
+            request_id=turn,
             model=self._model,
-            slot=lease.slot,
+            slot=slot,
             cause=withdraw.cause.value,
             release_s=round(seconds, 4),
             tokens_after=tokens_after,

@@ -18,14 +18,17 @@ from antiphon.actors.routing.router import Router
 from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.outlet import Outlet
-from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage, SessionTools
+from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
+from antiphon.actors.sessions.session_tools import SessionTools
 from antiphon.actors.tools.words import in_words
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import ActorCrashed, ActorError, Draining, SupervisionError
 from antiphon.events import CancelCause, Capabilities, Turn
 from antiphon.ids import ActorPath, ModelName
 from antiphon.moderating import AllPass, Moderation
+from antiphon.moments import Arrived, Ended
 from antiphon.ports import AbuseSignals, ModelCard, SamplingDefaults
+from antiphon.supervision.exits import is_abnormal
 from antiphon.supervision.spec import NO_BACKOFF, Grace, Restart
 from antiphon.supervision.supervisor import Supervisor
 from antiphon.telemetry import Telemetry
@@ -56,6 +59,7 @@ class Directory:
         self._shards = tuple(shards)
         self._charges = charges or Charges()
         self._moderation = moderation
+        self._telemetry = telemetry
         self._tools = SessionTools(
             router=router,
             charges=self._charges,
@@ -136,10 +140,14 @@ class Directory:
             # The reader of a session that crashed must hear an end, too; after one this is nothing.
             crash = ActorCrashed(news.path, news.incarnation)
             outlet.put(TurnFailed(error=crash, usage=tab.used() or _NOTHING))
+            if news.exit is None or is_abnormal(news.exit):  # it may have said nothing itself
+                ended = Ended(reason="error", error=type(crash).__name__)
+                self._telemetry.turn_noted(turn.request, ended)
             self._charges.close(tab)
             judge.close()
 
         self._open[ref.path] = ref
+        self._telemetry.turn_noted(turn.request, _arrived(turn))
         ref.monitor(down)
         return outlet
 
@@ -160,3 +168,14 @@ class Directory:
         """Return when no turn is open."""
         while self._open:
             await self._changed.wait()
+
+
+def _arrived(turn: Turn) -> Arrived:
+    return Arrived(
+        asked=turn.model,
+        response=turn.response,
+        user=turn.user,
+        messages=len(turn.messages),
+        choices=turn.choices,
+        upkeep=turn.upkeep,
+    )

@@ -8,9 +8,10 @@ import trio
 
 from antiphon.actors.sessions.judging import Judging
 from antiphon.actors.sessions.merging import merged
-from antiphon.events import Message
+from antiphon.events import Message, Turn
 from antiphon.tools import Toolbox
 from antiphon.verdicts import Action, Finding, Stage, Verdict
+from antiphon.views import PieceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +29,23 @@ class InputVerdict:
     """Which messages such findings are in, by their places."""
 
 
-def stage_of(message: Message) -> Stage:
-    """Where its text comes from."""
-    return Stage.TOOL if message.role == "tool" else Stage.INPUT
+def stages_of(turn: Turn) -> list[Stage]:
+    """Where the text of each of its messages comes from."""
+    kinds = [piece.kind for piece in turn.pieces] or [PieceKind.INPUT] * len(turn.messages)
+    return [
+        Stage.RETRIEVED if kind is PieceKind.RETRIEVED else _stage_of(message)
+        for message, kind in zip(turn.messages, kinds, strict=True)
+    ]
 
 
-def is_watched(judging: Judging, messages: Sequence[Message], tools: Toolbox | None = None) -> bool:
+def is_watched(judging: Judging, turn: Turn) -> bool:
     """Whether there is anything to wait for."""
-    stages = {stage_of(message) for message in messages} | ({Stage.INPUT} if tools else set())
+    stages = {*stages_of(turn)[turn.unjudged :], *((Stage.INPUT,) if turn.tools else ())}
     return any(map(judging.watches, stages))
+
+
+def _stage_of(message: Message) -> Stage:
+    return Stage.TOOL if message.role == "tool" else Stage.INPUT
 
 
 def decide(
@@ -64,34 +73,29 @@ def decide(
     )
 
 
-async def judge_input(
-    judging: Judging,
-    messages: Sequence[Message],
-    unjudged: int = 0,
-    tools: Toolbox | None = None,
-) -> InputVerdict:
+async def judge_input(judging: Judging, turn: Turn) -> InputVerdict:
     """All stages at once. Texts that were judged before cost the judge nothing, so a conversation's
     history may be among them; it has to be, since rules change. The first `unjudged` ones are left
     out: the operator's own words are no deed of the user's."""
     verdicts: dict[int, Verdict] = {}
-    texts = [message.text for message in messages]
-    texts += [tool.text for tool in (tools.tools if tools else ())]
+    tools = turn.tools.tools if turn.tools else ()
+    texts = [*(message.text for message in turn.messages), *(tool.text for tool in tools)]
+    stages = [*stages_of(turn), *(Stage.INPUT for _ in tools)]
 
     async def judge(stage: Stage, places: list[int]) -> None:
         found = await judging.verdicts(stage, [texts[place] for place in places])
         verdicts.update(zip(places, found, strict=True))
 
     by_stage: dict[Stage, list[int]] = {}
-    for place, text in enumerate(texts):
-        stage = stage_of(messages[place]) if place < len(messages) else Stage.INPUT
-        if place >= unjudged and text and judging.watches(stage):
+    for place, (text, stage) in enumerate(zip(texts, stages, strict=True)):
+        if place >= turn.unjudged and text and judging.watches(stage):
             by_stage.setdefault(stage, []).append(place)
     if len(by_stage) == 1:  # as nearly always, and on the way to a first token
         await judge(*by_stage.popitem())
     async with trio.open_nursery() as nursery:
         for stage, places in by_stage.items():
             nursery.start_soon(judge, stage, places)
-    return decide(judging.version, messages, verdicts, tools)
+    return decide(judging.version, turn.messages, verdicts, turn.tools)
 
 
 def _reworded(message: Message, text: str) -> Message:

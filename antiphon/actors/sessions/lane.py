@@ -8,13 +8,14 @@ call is whole; where it is JSON no more, the choice ends as if the rule had bloc
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
 from antiphon.actors.sessions.guard import Guard, Piece
 from antiphon.actors.sessions.merging import merged
 from antiphon.tools import CallDelta, CallEnded, CallStarted
-from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Said
+from antiphon.turn_events import ChoiceEnded, Cited, Delta, FinishReason, Said
 from antiphon.verdicts import Action, Verdict
 
 
@@ -35,6 +36,10 @@ class Lane:
         self._then: CallStarted | CallEnded | ChoiceEnded | None = None
         """What comes once the stretch, of which there is no more, has left."""
         self._waiting: deque[Said | ChoiceEnded] = deque()
+        self._cited: deque[Cited] = deque()
+        """Citations whose text has not left yet."""
+        self._shown = 0
+        """Characters of text that have left."""
         self._blocked_by: str | None = None
 
     @property
@@ -75,6 +80,9 @@ class Lane:
         return self._next(event)
 
     def _next(self, event: Said | ChoiceEnded) -> list[Said]:
+        if isinstance(event, Cited):
+            self._cited.append(event)
+            return self._citations()
         if isinstance(event, Delta):
             return self._pass(self._guard.feed(event.text, event.logprobs))
         if isinstance(event, CallDelta):
@@ -101,14 +109,30 @@ class Lane:
         if not piece:
             return []
         if self._call is None:
-            return [Delta(choice=self._choice, text=piece.text, logprobs=piece.logprobs)]
+            self._shown += len(piece.text)
+            said = Delta(choice=self._choice, text=piece.text, logprobs=piece.logprobs)
+            return [said, *self._citations()]
         if self._replaced_by() is not None:
             self._held += piece.text
             return []
         self._left += piece.text
         return [CallDelta(choice=self._choice, call=self._call.call, text=piece.text)]
 
+    def _citations(self, *, is_all: bool = False) -> list[Said]:
+        """Those whose text has left. Where a replacement has made it shorter, that is known only
+        when there is no more."""
+        said: list[Said] = []
+        while self._cited and (is_all or self._cited[0].at <= self._shown):
+            cited = self._cited.popleft()
+            said.append(replace(cited, at=min(cited.at, self._shown)))
+        return said
+
     def _enter(self, then: CallStarted | CallEnded | ChoiceEnded) -> list[Said]:
+        if self._call is None:
+            return [*self._citations(is_all=True), *self._begin(then)]
+        return self._begin(then)
+
+    def _begin(self, then: CallStarted | CallEnded | ChoiceEnded) -> list[Said]:
         match then:
             case CallStarted():
                 self._earlier.append(self._guard.verdict)

@@ -7,6 +7,8 @@ News of the transcript in, events for the outlet out. Knows no mailbox, and judg
 import math
 from collections.abc import Callable, Sequence
 
+from antiphon.actors.sessions.calling import Spoken
+from antiphon.actors.sessions.citing import Citing
 from antiphon.actors.sessions.guard import Guard
 from antiphon.actors.sessions.lane import Lane
 from antiphon.turn_events import ChoiceEnded, FinishReason, Refused, Said
@@ -17,7 +19,8 @@ Told = Said | Refused | ChoiceEnded
 
 class Outgoing:
     """Of one turn. `guards` makes a guard for what its choices say, None where nothing is judged;
-    `refusal` is what a reader is told by a rule."""
+    `refusal` is what a reader is told by a rule, `citing` takes the marks of citations out of the
+    text before anybody judges it."""
 
     def __init__(
         self,
@@ -26,8 +29,10 @@ class Outgoing:
         *,
         choices: int,
         is_open: bool,
+        citing: Citing | None = None,
     ) -> None:
         self._make = guards
+        self._citing = citing or Citing((), choices)
         self._refusal = refusal
         self._choices = choices
         self._is_open = is_open
@@ -39,6 +44,7 @@ class Outgoing:
 
     def reset(self) -> None:
         """Nothing was generated after all, and will be anew."""
+        self._citing.reset()
         if self._make is not None:
             self._lanes = [Lane(choice, self._make) for choice in range(self._choices)]
 
@@ -56,8 +62,12 @@ class Outgoing:
         """On what was generated, by choice."""
         return tuple(lane.verdict for lane in self._lanes)
 
-    def take(self, event: Said | ChoiceEnded) -> None:
+    def take(self, event: Spoken) -> None:
         """What was generated."""
+        for each in self._citing.take(event):
+            self._take(each)
+
+    def _take(self, event: Said | ChoiceEnded) -> None:
         choice = event.choice
         if choice in self._told:
             return

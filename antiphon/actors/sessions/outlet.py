@@ -15,6 +15,7 @@ from antiphon.events import CancelCause
 from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.turn_events import (
     ChoiceEnded,
+    Cited,
     Delta,
     Refused,
     TurnEnded,
@@ -23,7 +24,9 @@ from antiphon.turn_events import (
     TurnPlaced,
 )
 
-_Later = CallStarted | CallDelta | CallEnded | Refused | ChoiceEnded | TurnEnded | TurnFailed
+_Later = (
+    Cited | CallStarted | CallDelta | CallEnded | Refused | ChoiceEnded | TurnEnded | TurnFailed
+)
 
 
 class Outlet:
@@ -50,7 +53,7 @@ class Outlet:
                 self._deltas[event.choice] = event if waiting is None else _merged(waiting, event)
             case CallDelta():
                 self._add(event)
-            case CallStarted() | CallEnded() | Refused() | ChoiceEnded():
+            case Cited() | CallStarted() | CallEnded() | Refused() | ChoiceEnded():
                 self._later.append(event)
             case TurnEnded() | TurnFailed():
                 self._later.append(event)
@@ -62,8 +65,8 @@ class Outlet:
     async def next_event(self) -> TurnEvent:
         """The next event; waits for one. Nothing follows TurnEnded or TurnFailed.
 
-        All text leaves before any call or end: a choice's calls come after its text, its end after
-        both, and no text after it.
+        All text leaves before any citation, call or end: a choice's calls come after its text, its
+        end after both, and no text after it.
         """
         while True:
             if self._placed is not None:

@@ -17,6 +17,7 @@ from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.errors import ContextLengthExceeded, InvalidRequest, RequestError
 from antiphon.events import Turn
 from antiphon.ids import ModelName
+from antiphon.moments import Placed
 from antiphon.plan_settings import PlanSettings
 from antiphon.turn_events import TurnPlaced
 from antiphon.workload import Workload
@@ -32,6 +33,21 @@ class Placement:
     decision: Decision
     prediction: Prediction | None
     told: TurnPlaced
+
+    @property
+    def noted(self) -> Placed:
+        """For those who look after the server."""
+        decision = self.decision
+        return Placed(
+            model=decision.model,
+            moved=None if decision.moved is None else decision.moved.value,
+            reasons=tuple(reason.value for reason in decision.reasons),
+            passed=tuple((each.model, each.reason.value) for each in decision.passed),
+            predicted_s=decision.predicted_s,
+            prompt_tokens=len(self.view.prompt),
+            max_tokens=self.view.max_tokens,
+            manifest=self.view.manifest,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +108,7 @@ class Placing:
                 tier=tier_of(self._turn.tier, self._plan),
                 moved=None if decision.moved is None else decision.moved.value,
                 limits=() if charge is None else charge.limits,
+                expected_s=_expected_s(asked.prediction),
                 manifest=asked.view.manifest,
                 counts=asked.view.counts,
             ),
@@ -155,6 +172,10 @@ class Placing:
     @property
     def _plan(self) -> PlanSettings | None:
         return self._router.rules.plan(self._turn.plan)
+
+
+def _expected_s(prediction: Prediction | None) -> float | None:
+    return prediction.ttft_s if prediction is not None and prediction.confident else None
 
 
 def _check_longest(max_tokens: int | None, longest: int) -> None:

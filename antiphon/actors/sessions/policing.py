@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import trio
 
+from antiphon.actors.sessions.citing import Citing
 from antiphon.actors.sessions.gate import InputVerdict, is_watched, judge_input
 from antiphon.actors.sessions.guard import Guard, scan_every_s
 from antiphon.actors.sessions.judging import SCORING_RULE, Judging
@@ -34,13 +35,14 @@ class Policing:
         self._abuse = abuse
         self._turns = turns
         self._input: InputVerdict | None = None
-        self.is_watched = is_watched(judging, turn.messages[turn.unjudged :], turn.tools)
+        self.is_watched = is_watched(judging, turn)
         """Whether the input is to be judged at all."""
         self.outgoing = Outgoing(
             None if judging.is_idle else self._guard,
             lambda rule: judging.refusal(rule, turn.languages),
             choices=turn.choices,
             is_open=not self.is_watched,
+            citing=Citing(turn.sources, turn.choices),
         )
         if not self.is_watched:
             self.judged_input.set()
@@ -67,8 +69,7 @@ class Policing:
         )
 
     async def judge_input(self) -> InputVerdict:
-        turn = self._turn
-        return await judge_input(self.judging, turn.messages, turn.unjudged, turn.tools)
+        return await judge_input(self.judging, self._turn)
 
     def decided(self, decided: InputVerdict) -> None:
         """From now on text may leave; or none ever will."""

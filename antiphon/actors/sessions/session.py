@@ -5,7 +5,6 @@ whoever ends it: the model, the reader, the engine's death, or the server's stop
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -14,13 +13,11 @@ import trio
 
 from antiphon import faults
 from antiphon.actors.actor import ActorContext
-from antiphon.actors.context.viewing import Viewer
 from antiphon.actors.engines.messages import GenerationLost, GenerationNews
-from antiphon.actors.routing.router import Router
 from antiphon.actors.scheduling.messages import Withdraw
 from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.sessions.calling import LEAST_FOR_A_CALL, Calling
-from antiphon.actors.sessions.charges import Charges, Tab
+from antiphon.actors.sessions.charges import Tab
 from antiphon.actors.sessions.endings import FORGONE, REASONS, rejection
 from antiphon.actors.sessions.generations import generations_of, once_more
 from antiphon.actors.sessions.judging import Judging
@@ -28,6 +25,7 @@ from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.pace import Pace
 from antiphon.actors.sessions.placing import Placement, Placing
 from antiphon.actors.sessions.policing import Policing
+from antiphon.actors.sessions.session_tools import SessionTools
 from antiphon.actors.sessions.submitting import SchedulerDown, Submitting
 from antiphon.actors.sessions.transcript import Transcript
 from antiphon.errors import (
@@ -44,8 +42,7 @@ from antiphon.errors import (
 from antiphon.events import CancelCause, SlotText, Turn
 from antiphon.fault_plan import Site
 from antiphon.ids import EngineRequest
-from antiphon.ports import AbuseSignals
-from antiphon.telemetry import Telemetry
+from antiphon.moments import CancelAsked, EngineLost, InputJudged, Moment, OutputBlocked
 from antiphon.turn_events import ChoiceEnded, FinishReason, TurnEnded, TurnPlaced
 
 log = structlog.get_logger(__name__)
@@ -69,19 +66,6 @@ class CancelTurn:
 
 
 SessionMessage = GenerationNews | CancelTurn | SchedulerDown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTools:
-    """What every session works with."""
-
-    router: Router
-    charges: Charges
-    telemetry: Telemetry
-    viewer: Viewer
-    abuse: AbuseSignals | None = None
-    turns: Callable[[], int] = lambda: 1
-    """How many are open."""
 
 
 class Session:
@@ -117,7 +101,7 @@ class Session:
         self._wakes_at = math.inf
         self._transcript = Transcript(0, {})
         tab.used = lambda: self._transcript.told
-        self._pace = Pace(tools.telemetry)
+        self._pace = Pace(tools.telemetry, turn.request)
         self._calling = Calling(turn.tools, turn.choices, tools.telemetry.tool_call)
         self._withdrawal = CancelCause.FAILED
         self._cancelled_at: float | None = None
@@ -201,6 +185,7 @@ class Session:
         self._calling.begin(pool.tokenizer.tool_format, may_retry=pool.knows_schemas)
         self._placement = self._placed = placement
         self._queued_at = min(self._queued_at, trio.current_time())
+        self._note(placement.noted)
         try:
             await self._submitting.submit(placement, generations, since=self._queued_at)
         except EngineUnavailable:
@@ -273,7 +258,10 @@ class Session:
 
     async def _judge_input(self) -> None:
         """Beside placing and prefill, so that a verdict costs no time that they don't."""
+        asked_at = trio.current_time()
         decided = await self._policing.judge_input()
+        seconds = trio.current_time() - asked_at
+        self._note(InputJudged(seconds=seconds, rule=decided.blocked_by))
         if self._transcript.ended:
             return
         if decided.blocked_by is not None:
@@ -310,9 +298,11 @@ class Session:
         """Whatever may leave by now; what was blocked gives its slot back first."""
         if cut := self._transcript.cut(self._outgoing.cut()):
             self._give_back(cut, CancelCause.POLICY, trio.current_time())
+            self._note(OutputBlocked(choices=len(cut)))
         for event in self._outgoing.leaving():
             if isinstance(event, ChoiceEnded):
                 self._finish_reason = event.finish_reason
+            self._pace.shown()
             self._outlet.put(event)
         for choice, text in self._outgoing.due(trio.current_time()):
             self._me.start_soon(self._scan, choice, text)
@@ -342,6 +332,7 @@ class Session:
         if unavailable and not self._transcript.begun and not self._resubmitted:
             # It never reached an engine, so nothing can be done twice.
             self._resubmitted = True
+            self._note(EngineLost(error=type(lost.error).__name__))
             self._transcript = Transcript(0, {})
             self._outgoing.reset()
             self._me.start_soon(self._resubmit)
@@ -361,6 +352,7 @@ class Session:
         self._withdrawal = cause
         self._cancelled_at = at
         self._telemetry.turn_cancelled(cause)
+        self._note(CancelAsked(cause=cause))
         self._fail(error, finished="abort")
 
     def _fail(self, error: AntiphonError, *, finished: str = "error") -> None:
@@ -368,7 +360,7 @@ class Session:
             self._outlet.put(event)
             if (reason := rejection(error)) is not None:
                 self._telemetry.admission_rejected(reason)
-            self._finish(finished)
+            self._finish(finished, error)
 
     def _end(self, ending: TurnEnded) -> None:
         """The answer is whole: it is settled before anybody is told what it cost."""
@@ -389,8 +381,11 @@ class Session:
             self._outlet.put(ending)
             self._finish(self._finish_reason)
 
-    def _finish(self, reason: str) -> None:
-        self._telemetry.turn_finished(self._pool.card.name, reason, self._pace.seconds)
+    def _note(self, moment: Moment) -> None:
+        self._telemetry.turn_noted(self._turn.request, moment)
+
+    def _finish(self, reason: str, error: AntiphonError | None = None) -> None:
+        self._pace.ended(self._pool.card.name, reason, error, self._transcript.told)
         self._telemetry.prompt_used(self._turn.prompt_version, reason)
         faults.maybe(Site.SESSION_ENDED)
         self._me.stop()

@@ -24,6 +24,7 @@ from antiphon.records import User
 from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.turn_events import (
     ChoiceEnded,
+    Cited,
     Delta,
     FinishReason,
     Refused,
@@ -146,6 +147,8 @@ async def _read(stream: TurnStream, model: ModelName) -> Written | None:
                 is_refused = True
             case CallStarted() | CallDelta() | CallEnded():
                 pass  # it was offered no tools
+            case Cited():
+                pass  # it was shown nothing to cite
             case TurnFailed(error=error):
                 _raise_unless_final(error)
                 return None

@@ -20,6 +20,7 @@ from antiphon.ids import ModelName, ResponseId
 from antiphon.tools import CallDelta, CallEnded, CallStarted, ToolCall
 from antiphon.turn_events import (
     ChoiceEnded,
+    Cited,
     Delta,
     FinishReason,
     Refused,
@@ -60,7 +61,7 @@ class AnswerCollector:
                 self._choices[choice].calls.append((event, []))
             case CallDelta(choice=choice, text=text):
                 self._choices[choice].calls[-1][1].append(text)
-            case CallEnded():
+            case CallEnded() | Cited():
                 pass
             case Refused(choice=choice, text=text):
                 self._choices[choice].refusal = text

@@ -4,7 +4,7 @@ A stream's headers wait for the first event, so that a refusal has a real status
 failures are told inside the stream.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -14,6 +14,7 @@ from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
+from antiphon.actors.context.attaching import asked_of, attached, named
 from antiphon.actors.context.material import split
 from antiphon.actors.routing.route import conversation_key
 from antiphon.errors import ModelNotFound
@@ -24,6 +25,7 @@ from antiphon.http.exchange import Exchange, current_exchange
 from antiphon.http.languages import languages_of
 from antiphon.http.openai.answer import AnswerCollector
 from antiphon.http.openai.body import read_json_body, wall_ms
+from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
 from antiphon.http.openai.parse import ParsedRequest, parse_chat
@@ -43,9 +45,10 @@ from antiphon.http.openai.turns import (
 )
 from antiphon.http.openai.wire import ChatCompletionBody
 from antiphon.http.principal import current_principal
-from antiphon.ids import ModelName, new_response_id
+from antiphon.ids import FileId, ModelName, new_response_id
 from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses, TurnStream
+from antiphon.retrieval import FileSearching
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.telemetry import Telemetry
 from antiphon.turn_events import ChoiceEnded, TurnEnded, TurnEvent, TurnFailed, TurnPlaced
@@ -71,6 +74,8 @@ class ChatRoutes:
     """Scores what clients want scored; without it nothing can be."""
     prompting: Prompting | None = None
     """Knows the operator's system prompts; without it there are none."""
+    files: MessageFiles | None = None
+    searching: FileSearching | None = None
 
     def register(self, app: Quart) -> None:
         create = Operation(
@@ -117,14 +122,17 @@ class ChatRoutes:
             address=exchange.address or None,
         )
         prompted = await self._prompted(turn)
+        files = await self._files(parsed)
+        turn = replace(turn, messages=named(turn.messages, files))
         stream: TurnStream
         if parsed.body.store and self.responses is not None:
             heading, stream = await self._keep(
-                self.responses, parsed, turn, heading, body, prompted
+                self.responses, parsed, turn, heading, body, prompted, files
             )
         else:
             if turn.truncation == "auto":
                 turn = replace(turn, pieces=split(turn.messages))
+            turn = await self._with_files(turn, files)
             stream = await self.chat.open_turn(turn if prompted is None else prompted.begun(turn))
         exchange.hold(stream)
         await faults.pause(Site.HTTP_TURN)
@@ -140,15 +148,38 @@ class ChatRoutes:
         heading: Heading,
         body: bytes,
         prompted: Prompted | None,
+        files: Mapping[FileId, str],
     ) -> tuple[Heading, KeptTurn]:
         """Run the turn where it is kept. One that was accepted before goes by its first name."""
         user = current_principal().user
         digest = await _off_the_loop(partial(digest_of, body), len(body))
         sending = read_sending(request.headers, user, digest, is_stored=True)
-        new = kept_answer(parsed, turn, sending, heading, user)
+        new = replace(kept_answer(parsed, turn, sending, heading, user), files=files)
         watcher = await responses.create(new if prompted is None else prompted.answering(new))
         current_exchange().facts["response_id"] = watcher.response.id
         return heading_of(watcher.response), KeptTurn(watcher)
+
+    async def _files(self, parsed: ParsedRequest) -> dict[FileId, str]:
+        """Those that its messages bring along, with their names. Raises RecordNotFound,
+        InvalidRequest, PayloadTooLarge, StoreError."""
+        if self.files is None or not parsed.files:
+            return {}
+        found = await self.files.found(current_principal().user, parsed.files)
+        return {file.id: file.filename for file in found}
+
+    async def _with_files(self, turn: Turn, files: Mapping[FileId, str]) -> Turn:
+        """The turn, whose model is shown what it is to see of them. Raises StoreError."""
+        asked = asked_of(
+            turn,
+            user=current_principal().user,
+            files=files,
+            search=None,
+            cards=self.chat.models(turn.plan),
+            may_cite=False,
+        )
+        if self.searching is None or asked is None:
+            return turn
+        return attached(turn, await self.searching.gather(asked))
 
     async def _prompted(self, turn: Turn) -> Prompted | None:
         """Raises PromptUnavailable, StoreError."""

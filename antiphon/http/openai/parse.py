@@ -13,7 +13,8 @@ from antiphon.errors import InvalidRequest
 from antiphon.events import Message, Role
 from antiphon.http.openai.bounds import check_bounds, check_length, empty_array
 from antiphon.http.openai.decode import convert_value, decode_body
-from antiphon.http.openai.refusals import refuse_unsupported, unsupported_value
+from antiphon.http.openai.files.inline import MAX_FILENAME, GivenFile, check_given
+from antiphon.http.openai.refusals import no_vision, refuse_unsupported, unsupported_value
 from antiphon.http.openai.schema import (
     AssistantMessage,
     AudioPart,
@@ -32,6 +33,7 @@ from antiphon.http.openai.schema import (
     UserMessage,
 )
 from antiphon.http.openai.tools import MAX_CALL_ID, GivenTools, check_name, parse_chat_tools
+from antiphon.messages import file_note
 from antiphon.tools import ToolCall
 
 _DECODER = msgspec.json.Decoder(ChatCompletionRequest)
@@ -51,6 +53,7 @@ class ParsedRequest:
     body: ChatCompletionRequest
     messages: tuple[Message, ...]
     given: GivenTools = field(default_factory=GivenTools)
+    files: tuple[GivenFile, ...] = ()
 
     @property
     def include_usage(self) -> bool:
@@ -66,6 +69,7 @@ def parse_chat(body: bytes, *, max_choices: int, can_store: bool = False) -> Par
     return ParsedRequest(
         body=request,
         messages=tuple(_messages(request.messages)),
+        files=tuple(_files(request.messages)),
         given=parse_chat_tools(request.tools, request.tool_choice, request.parallel_tool_calls),
     )
 
@@ -90,6 +94,19 @@ def _messages(given: Sequence[ChatMessage]) -> Iterator[Message]:
                 f"{path}.role",
             )
         yield _message(message, path)
+
+
+def _files(given: Sequence[ChatMessage]) -> Iterator[GivenFile]:
+    for index, message in enumerate(given):
+        content = message.content if isinstance(message, UserMessage) else None
+        for place, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, FilePart):
+                yield GivenFile(
+                    path=f"messages[{index}].content[{place}].file",
+                    file_id=part.file.file_id,
+                    filename=part.file.filename,
+                    data=part.file.file_data,
+                )
 
 
 def _call(value: dict[str, Any], path: str) -> ToolCall:
@@ -168,9 +185,13 @@ def _part(part: Part, path: str, role: Role) -> str:
                 raise unsupported_value(f"{path}.type", "refusal", "'text'")
             return refusal
         case ImagePart():
-            raise unsupported_value(f"{path}.type", "image_url", "'text'")
+            raise no_vision(f"{path}.type", "image_url")
         case AudioPart():
             raise unsupported_value(f"{path}.type", "input_audio", "'text'")
+        case FilePart(file=file) if role == "user":
+            check_given(file.file_id, file.file_data, f"{path}.file")
+            check_length(f"{path}.file.filename", file.filename, MAX_FILENAME)
+            return file_note({"file_id": file.file_id or "file", "filename": file.filename})
         case FilePart():
             raise unsupported_value(f"{path}.type", "file", "'text'")
         case _:

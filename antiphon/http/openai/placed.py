@@ -10,6 +10,9 @@ POLICY_HEADER = "x-antiphon-policy"
 CONTEXT_HEADER = "x-antiphon-context"
 """`trimmed`, `summarised` or `dropped`, where the model isn't shown all that came before."""
 
+EXPECTED_HEADER = "x-antiphon-expected-ms"
+"""How long after it got its place the first text should come."""
+
 
 def placed_headers(placed: TurnPlaced | None) -> dict[str, str]:
     """Of an answer; none where the request had no place yet when the headers had to leave."""
@@ -18,14 +21,18 @@ def placed_headers(placed: TurnPlaced | None) -> dict[str, str]:
     headers = rate_limit_headers(placed.limits)
     if placed.moved is not None:
         headers[MOVED_HEADER] = placed.moved
+    if placed.expected_s is not None:
+        headers[EXPECTED_HEADER] = str(round(placed.expected_s * 1000))
     if placed.policy is not None:
         headers[POLICY_HEADER] = placed.policy
-    if (cut := cut_of(placed)) is not None:
-        headers[CONTEXT_HEADER] = cut.worst.value
+    if placed.manifest is not None and placed.manifest.worst is not Fate.SHOWN:
+        headers[CONTEXT_HEADER] = placed.manifest.worst.value
     return headers
 
 
 def cut_of(placed: TurnPlaced) -> Manifest | None:
-    """What the model is shown, where that isn't all that came before."""
+    """What the model is shown, where that isn't all that came before, or not every file."""
     manifest = placed.manifest
-    return None if manifest is None or manifest.worst is Fate.SHOWN else manifest
+    if manifest is None or (manifest.worst is Fate.SHOWN and not manifest.is_missing_files):
+        return None
+    return manifest

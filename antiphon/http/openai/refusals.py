@@ -80,6 +80,16 @@ def refuse_unsupported(request: ChatCompletionRequest, *, can_store: bool) -> No
             raise unsupported_value("top_logprobs", request.top_logprobs, "0")
 
 
+def no_vision(param: str, kind: str) -> InvalidRequest:
+    """The error for an image."""
+    return InvalidRequest(
+        f"Invalid value for '{param}': '{kind}'. No model of this server can see images; leave "
+        "them out, or say in words what is on them.",
+        param,
+        "unsupported_value",
+    )
+
+
 def unsupported_value(param: str, value: Any, supported: str) -> InvalidRequest:
     """The error for a value that OpenAI has and this server hasn't."""
     shown = repr(value) if isinstance(value, str | int | float) else "the given value"

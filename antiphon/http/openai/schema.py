@@ -45,8 +45,17 @@ class AudioPart(msgspec.Struct, frozen=True, tag_field="type", tag="input_audio"
     """Known, so that the refusal can say what it is."""
 
 
-class FilePart(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
-    """Known, so that the refusal can say what it is."""
+class GivenFile(Strict, frozen=True):
+    """By its id, or in the request: base64, with or without `data:…;base64,` before it."""
+
+    file_id: str | None = None
+    filename: str | None = None
+    file_data: str | None = None
+
+
+class FilePart(Strict, frozen=True, tag_field="type", tag="file"):
+    file: GivenFile
+    prompt_cache_breakpoint: Any = None
 
 
 Part = TextPart | RefusalPart | ImagePart | AudioPart | FilePart

@@ -19,6 +19,7 @@ from antiphon.ids import ModelName, ResponseId
 from antiphon.tools import CallDelta, CallEnded, CallStarted
 from antiphon.turn_events import (
     ChoiceEnded,
+    Cited,
     Delta,
     Refused,
     TurnEnded,
@@ -111,7 +112,7 @@ class ChunkEncoder:
             case CallDelta(choice=choice, call=call, text=text):
                 function = {"arguments": text}
                 return self._calls(choice, {"index": call, "function": function})
-            case CallEnded():
+            case CallEnded() | Cited():
                 return b""
             case ChoiceEnded(choice=choice, finish_reason=reason):
                 opening = self._open_before(choice + 1)

@@ -1,8 +1,8 @@
 """`tool_choice`, in the words of either API: what a model may and must do with its functions.
 Pure."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from antiphon.errors import InvalidRequest
@@ -46,10 +46,12 @@ class _FlatAllowed(_Allowed, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which functions may be called, None for all, and whether one must be."""
+    """Which functions may be called, None for all, and whether one must be; and whether files may
+    be searched, where that is offered."""
 
     required: bool = False
     names: tuple[str, ...] | None = None
+    searches: bool = True
 
 
 def chat_choice(choice: Any) -> Choice | None:
@@ -57,9 +59,16 @@ def chat_choice(choice: Any) -> Choice | None:
     return _read(choice, _chat_object)
 
 
-def choice_of(choice: Any) -> Choice | None:
-    """As responses have it; None for none. Raises InvalidRequest."""
-    return _read(choice, _object)
+def choice_of(choice: Any, *, has_search: bool = False) -> Choice | None:
+    """As responses have it; None for none. A search in files is always made where it may be, so
+    that it is required changes nothing, and is no reason to call a function. Raises
+    InvalidRequest."""
+    found = _read(choice, _object)
+    if isinstance(choice, dict) and _names_search(choice) and not has_search:
+        raise _invalid("no 'file_search' was specified in the 'tools' parameter")
+    if found is not None and found.names == ():
+        return replace(found, required=False)
+    return found
 
 
 def toolbox_of(
@@ -69,7 +78,7 @@ def toolbox_of(
     if choice is None:
         return None
     names = choice.names
-    if not tools and (choice.required or names is not None):
+    if not tools and (choice.required or names):
         raise _invalid("'tool_choice' is only allowed when 'tools' are specified")
     for name in names or ():
         if all(tool.name != name for tool in tools):
@@ -86,10 +95,14 @@ def toolbox_of(
     )
 
 
-def check_functions(tools: Sequence[dict[str, Any]], path: str) -> None:
-    """Raises InvalidRequest for a tool that is none."""
+def check_functions(
+    tools: Sequence[dict[str, Any]], path: str, besides: Collection[int] = ()
+) -> None:
+    """Raises InvalidRequest for a tool that is none, but for those at the places `besides`."""
     for index, value in enumerate(tools):
         kind = value.get("type")
+        if index in besides:
+            continue
         if isinstance(kind, str) and kind != "function":
             raise unsupported_value(f"{path}[{index}].type", kind, "'function'")
 
@@ -135,23 +148,48 @@ def _object(choice: dict[str, Any]) -> Choice:
         case "function":
             named = convert_value(choice, _Named, "tool_choice", {})
             return Choice(required=True, names=(named.name,))
+        case "file_search":
+            return Choice()
         case "allowed_tools":
             allowed = convert_value(choice, _FlatAllowed, "tool_choice", _MODES)
             return _allowed(
                 allowed,
                 "tool_choice.tools",
                 lambda value, at: convert_value(value, _Named, at, {}).name,
+                may_search=True,
             )
         case kind:
-            raise unsupported_value("tool_choice.type", kind, "'function' and 'allowed_tools'")
+            raise unsupported_value(
+                "tool_choice.type", kind, "'function', 'file_search', and 'allowed_tools'"
+            )
 
 
-def _allowed(allowed: _Allowed, path: str, name_of: Callable[[dict[str, Any], str], str]) -> Choice:
+def _names_search(choice: dict[str, Any]) -> bool:
+    named = choice.get("tools") if choice.get("type") == "allowed_tools" else [choice]
+    return any(each.get("type") == "file_search" for each in named or ())
+
+
+def _allowed(
+    allowed: _Allowed,
+    path: str,
+    name_of: Callable[[dict[str, Any], str], str],
+    *,
+    may_search: bool = False,
+) -> Choice:
     if not allowed.tools:
         raise empty_array(path)
-    check_functions(allowed.tools, path)
-    names = tuple(name_of(value, f"{path}[{at}]") for at, value in enumerate(allowed.tools))
-    return Choice(required=allowed.mode == "required", names=names)
+    searches = [
+        at
+        for at, value in enumerate(allowed.tools)
+        if may_search and value.get("type") == "file_search"
+    ]
+    check_functions(allowed.tools, path, searches)
+    names = tuple(
+        name_of(value, f"{path}[{at}]")
+        for at, value in enumerate(allowed.tools)
+        if at not in searches
+    )
+    return Choice(required=allowed.mode == "required", names=names, searches=bool(searches))
 
 
 def _invalid(problem: str) -> InvalidRequest:

@@ -3,7 +3,7 @@ way, to the toolbox that a turn has. Pure; what depends on an engine is checked 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from antiphon.errors import InvalidRequest
@@ -14,6 +14,8 @@ from antiphon.http.openai.responses.schema import FunctionTool
 from antiphon.http.openai.schema import ChatFunctionTool
 from antiphon.http.openai.schemas import schema_problem
 from antiphon.http.openai.tool_choice import chat_choice, check_functions, choice_of, toolbox_of
+from antiphon.http.openai.vector_stores.tool import FILE_SEARCH, parse_file_search
+from antiphon.sources import FileSearch
 from antiphon.tools import Parameters, Tool, Toolbox
 
 MAX_TOOLS = 128
@@ -32,6 +34,10 @@ class GivenTools:
     tools: tuple[Tool, ...] = ()
     toolbox: Toolbox | None = None
     is_chat: bool = False
+    places: tuple[int, ...] = ()
+    """Where the functions stand in the request, if anything else stands between them."""
+    search: FileSearch | None = None
+    """What is searched before the model speaks."""
 
 
 def parse_chat_tools(
@@ -48,14 +54,33 @@ def parse_tools(
     tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None
 ) -> GivenTools:
     """Raises InvalidRequest."""
-    given = _tools(tools, _tool)
-    return GivenTools(tools=given, toolbox=toolbox_of(given, choice_of(choice), parallel))
+    searches = [place for place, each in enumerate(tools or ()) if each.get("type") == FILE_SEARCH]
+    if len(searches) > 1:
+        raise InvalidRequest(
+            "Invalid 'tools': there may be one 'file_search'; it takes several vector stores.",
+            f"tools[{searches[1]}]",
+            "invalid_value",
+        )
+    search = None
+    for place in searches:
+        search = parse_file_search((tools or [])[place], f"tools[{place}]")
+    given = _tools(tools, _tool, besides=frozenset(searches))
+    chosen = choice_of(choice, has_search=search is not None)
+    if search is not None and not given and chosen is not None:
+        chosen = replace(chosen, required=False)  # the search is what has to be made
+    return GivenTools(
+        tools=given,
+        places=tuple(place for place in range(len(tools or ())) if place not in searches),
+        toolbox=toolbox_of(given, chosen, parallel),
+        search=search if chosen is not None and chosen.searches else None,
+    )
 
 
 def check_tools(given: GivenTools) -> None:
     """Raises InvalidRequest unless the schemas are some, by their own metaschema. Takes time: leave
     the event loop for it when there are tools."""
-    for index, tool in enumerate(given.tools):
+    places = given.places or range(len(given.tools))
+    for index, tool in zip(places, given.tools, strict=True):
         place = f"tools[{index}]{'.function' if given.is_chat else ''}.parameters"
         problem = schema_problem(tool.parameters)
         if problem is None and tool.parameters.get("type") != "object":
@@ -82,8 +107,11 @@ def check_name(name: str, param: str) -> None:
 
 
 def _tools(
-    tools: list[dict[str, Any]] | None, read: Callable[[dict[str, Any], str], Tool]
+    tools: list[dict[str, Any]] | None,
+    read: Callable[[dict[str, Any], str], Tool],
+    besides: frozenset[int] = frozenset(),
 ) -> tuple[Tool, ...]:
+    """Without those at the places `besides`, which are no functions."""
     given = tools or ()
     if len(given) > MAX_TOOLS:
         raise InvalidRequest(
@@ -92,9 +120,11 @@ def _tools(
             "tools",
             "array_above_max_length",
         )
-    check_functions(given, "tools")
+    check_functions(given, "tools", besides)
     found: dict[str, Tool] = {}
     for index, value in enumerate(given):
+        if index in besides:
+            continue
         tool = read(value, f"tools[{index}]")
         if tool.name in found:
             raise InvalidRequest(

@@ -1,10 +1,9 @@
-"""The operations pages: health, metrics, the tree, the slots and the event loop, as JSON and as one
-page for people. They never ask an actor: every source they are given is a snapshot, so that they
-answer when everything else hangs. Commands are in `commands`."""
+"""The operations listener: health, metrics, the tree, the slots and the event loop, as JSON. None
+of it asks an actor: every source is a snapshot, so that it answers when everything else hangs. The
+pages for people are in `pages`, commands in `commands`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Protocol
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -16,13 +15,14 @@ from quart_trio.wrappers import TrioResponse
 from antiphon import __version__
 from antiphon.actors.abuse.abuse import Abuse
 from antiphon.actors.breaker import BreakerStatistics
-from antiphon.actors.routing.router import Routing
 from antiphon.errors import NoActor
 from antiphon.http.boundary import BoundedApp
 from antiphon.http.ops.abuse import AbuseRoutes
 from antiphon.http.ops.commands import CommandRoutes, OpsCommands, command_error
-from antiphon.http.ops.page import render_page
+from antiphon.http.ops.pages import PageRoutes
 from antiphon.http.ops.policy import PolicyRoutes, PolicySource
+from antiphon.http.ops.recent import Recent
+from antiphon.http.ops.sources import OpsSources
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ids import ActorPath
 from antiphon.ports import ReplicaStatistics
@@ -30,32 +30,6 @@ from antiphon.settings import HttpSettings
 from antiphon.supervision.runtime import RuntimeStatistics
 from antiphon.supervision.tree import Node, node_at
 from antiphon.telemetry import Telemetry
-
-
-class OpsSources(Protocol):
-    """What the pages show, each read without waiting."""
-
-    def not_ready(self) -> Sequence[str]:
-        """Why the server should get no traffic now; empty when it should."""
-
-    def concerns(self) -> Sequence[str]:
-        """What an operator has to see to although traffic may come."""
-
-    def slots(self) -> Sequence[SlotView]: ...
-
-    def tree(self) -> Node: ...
-
-    def runtime(self) -> RuntimeStatistics: ...
-
-    def breakers(self) -> Sequence[BreakerStatistics]: ...
-
-    def replicas(self) -> Sequence[ReplicaStatistics]:
-        """Those of engines that are elsewhere; none of those that are here."""
-
-    def pools(self) -> Sequence[PoolStatus]: ...
-
-    def routing(self) -> Sequence[Routing]:
-        """The last decisions of the router, the latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +60,12 @@ class _OpsRoutes:
             "/health/live": self.live,
             "/health/ready": self.ready,
             "/metrics": self.metrics,
-            "/ops": self.page,
             "/ops/runtime": self.runtime,
             "/ops/breakers": self.breakers,
             "/ops/replicas": self.replicas,
             "/ops/pools": self.pools,
             "/ops/routing": self.routing,
+            "/ops/store": self.store,
             "/ops/tree": self.tree,
             "/ops/slots": self.slots,
             "/ops/version": self.version,
@@ -117,22 +91,6 @@ class _OpsRoutes:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return TrioResponse(encode(self.registry), content_type=content_type)
 
-    async def page(self) -> TrioResponse:
-        """For people; it loads itself again."""
-        html = render_page(
-            self.sources.tree(),
-            self.sources.slots(),
-            self.sources.runtime(),
-            self.sources.breakers(),
-            self.sources.replicas(),
-            self.sources.pools(),
-            not_ready=self.sources.not_ready(),
-            version=__version__,
-        )
-        return TrioResponse(
-            html, content_type="text/html; charset=utf-8", headers={"cache-control": "no-store"}
-        )
-
     async def runtime(self) -> TrioResponse:
         return _json(self.sources.runtime())
 
@@ -148,6 +106,9 @@ class _OpsRoutes:
     async def routing(self) -> TrioResponse:
         """Where the last turns went, and why: no text."""
         return _json([*self.sources.routing()])
+
+    async def store(self) -> TrioResponse:
+        return _json(self.sources.store_statistics())
 
     async def tree(self) -> TrioResponse:
         """Everything that is known of the server, at one moment."""
@@ -184,10 +145,19 @@ def make_ops_app(
     commands: OpsCommands,
     abuse: Abuse | None = None,
     policy: PolicySource | None = None,
+    recent: Recent | None = None,
 ) -> QuartTrio:
-    """The application behind the operations listener."""
+    """The application behind the operations listener. `recent` is what the telemetry keeps of the
+    last turns."""
     app = BoundedApp(__name__, settings, telemetry, is_openai=False)
     _OpsRoutes(sources=sources, registry=registry).register(app)
+    PageRoutes(
+        sources=sources,
+        recent=recent or Recent(),
+        registry=registry,
+        policy=None if policy is None else policy.view,
+        abuse=abuse,
+    ).register(app)
     CommandRoutes(commands=commands, tree=sources.tree).register(app)
     if abuse is not None:
         AbuseRoutes(abuse=abuse, commands=commands).register(app)

@@ -21,12 +21,15 @@ from antiphon.actors.scheduling.tickets import Room
 from antiphon.context_records import PromptActivation
 from antiphon.events import CancelCause
 from antiphon.http.ops.abuse_metrics import AbuseCollector
+from antiphon.http.ops.file_metrics import FileMetrics
 from antiphon.http.ops.policy_metrics import PolicyCollector, PolicyMetrics
 from antiphon.http.ops.prompts import PromptCollector
+from antiphon.http.ops.recent import Recent
 from antiphon.http.ops.replicas import ReplicaCollector
 from antiphon.http.ops.store_metrics import CIRCUITS, StoreMetrics
 from antiphon.http.ops.work_metrics import WorkMetrics
-from antiphon.ids import ModelName
+from antiphon.ids import ModelName, RequestId
+from antiphon.moments import Moment
 from antiphon.ports import ReplicaStatistics
 from antiphon.views import Manifest
 from antiphon.workload import WorkloadClass
@@ -58,6 +61,7 @@ class PrometheusTelemetry:
         self._clock = clock
         self._last_steps: dict[ModelName, float] = {}
         self._of_tokens: dict[ModelName, tuple[Counter, Histogram]] = {}
+        self.recent = Recent(clock=clock)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -210,6 +214,10 @@ class PrometheusTelemetry:
         self.work_finished = work.work_finished
         self.work_done = work.work_done
         self.watch_work = work.watch
+        files = FileMetrics(registry)
+        self.document_made = files.document_made
+        self.files_searched = files.files_searched
+        self.watch_files = files.watch
         policy = PolicyMetrics(registry)
         self.texts_judged = policy.texts_judged
         self.judging_took = policy.judging_took
@@ -229,6 +237,9 @@ class PrometheusTelemetry:
 
     def sse_closed(self) -> None:
         self._streams.dec()
+
+    def turn_noted(self, request: RequestId, moment: Moment) -> None:
+        self.recent.timelines.note(request, moment, self._clock(), time.time())
 
     def stream_disconnected(self) -> None:
         self._disconnects.inc()
@@ -280,6 +291,7 @@ class PrometheusTelemetry:
         counters[0].inc(tokens)
         if tokens > 0 and seconds > 0:
             counters[1].observe(seconds / tokens)
+        self.recent.pulse.add(model, tokens, self._clock())
 
     def turn_finished(self, model: ModelName, finished_reason: str, seconds: float) -> None:
         self._turns.labels(model, finished_reason).inc()

@@ -1,12 +1,15 @@
 """What the operations pages show of pools and their slots: values made from snapshots."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from antiphon.actors.routing.router import RoutedPool
 from antiphon.actors.scheduling.engine_pool import EnginePool
+from antiphon.actors.scheduling.tickets import LaneLoad, Load
 from antiphon.ids import ModelName, RequestId, SlotIndex
+from antiphon.workload import WorkloadClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,19 @@ class SlotView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStatus:
+    """One lane of a pool. `predicted_s` is when the first token of a usual request would come, were
+    it submitted now; None while nobody can tell."""
+
+    lane: str
+    running: int
+    waiting: int
+    waiting_tokens: int
+    paused: int
+    predicted_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
     """One pool as operators see it; `problem` is why it should get no work now."""
 
@@ -35,6 +51,19 @@ class PoolStatus:
     window: int
     cost: float
     smaller: ModelName | None
+    free_slots: int = 0
+    kv_usage: float = 0.0
+    """Of its KV cache, 0 to 1: in use, and promised to what holds a slot."""
+    kv_reserved: float = 0.0
+    engine: str | None = None
+    """And its version; None while none has been ready."""
+    pid: int | None = None
+    hosts: int = 0
+    """How many engine hosts have been ready since the start."""
+    circuit: str = "closed"
+    prefill_tokens_s: float | None = None
+    decode_tokens_s: float | None = None
+    lanes: tuple[LaneStatus, ...] = ()
 
 
 def slot_views(engine: EnginePool, now: float) -> Iterator[SlotView]:
@@ -63,9 +92,10 @@ def slot_views(engine: EnginePool, now: float) -> Iterator[SlotView]:
         )
 
 
-def pool_status(routed: RoutedPool, problem: str | None) -> PoolStatus:
-    schedule = routed.view.schedule
+def pool_status(routed: RoutedPool, problem: str | None, engine: EnginePool) -> PoolStatus:
+    schedule, status = routed.view.schedule, engine.status
     load = None if schedule is None else schedule.load()
+    room, capabilities, rates = engine.room(), status.capabilities, engine.forecast.rates()
     return PoolStatus(
         model=routed.pool.card.name,
         problem=problem,
@@ -76,4 +106,34 @@ def pool_status(routed: RoutedPool, problem: str | None) -> PoolStatus:
         window=routed.window,
         cost=routed.cost,
         smaller=routed.smaller,
+        free_slots=room.free_slots,
+        kv_usage=round(status.kv_usage, 4),
+        kv_reserved=round(room.reserved, 4),
+        engine=None
+        if capabilities is None
+        else f"{capabilities.engine} {capabilities.engine_version}",
+        pid=status.pid,
+        hosts=status.hosts,
+        circuit=engine.pool.breaker.statistics().circuit,
+        prefill_tokens_s=_known(rates.prefill_tokens_s, digits=1),
+        decode_tokens_s=_known(rates.decode_tokens_s, digits=1),
+        lanes=() if load is None else tuple(_lanes(engine, load)),
     )
+
+
+def _lanes(engine: EnginePool, load: Load) -> Iterator[LaneStatus]:
+    for lane in WorkloadClass:
+        figures = load.lanes.get(lane, LaneLoad())
+        yield LaneStatus(
+            lane=lane.value,
+            running=figures.running,
+            waiting=figures.waiting,
+            waiting_tokens=figures.waiting_tokens,
+            paused=figures.paused,
+            predicted_s=_known(engine.forecast.first_token_s(lane), digits=4),
+        )
+
+
+def _known(figure: float, *, digits: int) -> float | None:
+    """NaN stands for what nobody knows, and JSON has none."""
+    return round(figure, digits) if math.isfinite(figure) else None

@@ -69,6 +69,19 @@ async def test_a_limit_leaves_nothing_behind(autojump_clock):
         assert answers.store.rows == {}
 
 
+async def test_a_limit_leaves_nothing_behind_of_one_that_would_have_outlived_its_reader(
+    autojump_clock,
+):
+    error = RateLimited("requests per minute", 10, 6.0, (LIMIT,))
+    async with two_pools(meter=ScriptedMeter(error=error)) as answers:
+        watcher = await answers.create("resp_1", background=True, streamed=True, **auto())
+        with pytest.raises(RateLimited):
+            await watcher.next_events()
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert answers.store.rows == {}
+
+
 async def test_a_background_response_over_a_limit_failed_of_that(autojump_clock):
     error = RateLimited("requests per minute", 10, 6.0, (LIMIT,))
     async with two_pools(meter=ScriptedMeter(error=error)) as answers:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from antiphon.actors.sessions.guard import Guard
 from antiphon.actors.sessions.lane import Lane
+from antiphon.ids import FileId
 from antiphon.testing.judging import REPLACEMENT, PhraseWindow, findings_in
 from antiphon.tools import CallDelta, CallEnded, CallStarted
-from antiphon.turn_events import ChoiceEnded, Delta, FinishReason, Said
+from antiphon.turn_events import ChoiceEnded, Cited, Delta, FinishReason, Said
 from antiphon.verdicts import Action, Stage, Verdict
 
 PHRASES = {"bomb": Action.BLOCK, "secret": Action.TRANSFORM, "1234": Action.TRANSFORM}
@@ -174,3 +175,47 @@ def test_whatever_is_cut_wherever_no_blocked_text_leaves_and_whole_calls_are_jso
         if whole(number) in told:
             assert isinstance(json.loads(left), dict)
     assert all(whole(number) in told for number, _ in enumerate(calls)) or lane.blocked_by
+
+
+def cited(at: int) -> Cited:
+    return Cited(choice=0, at=at, file=FileId("file-a"), filename="a.pdf")
+
+
+def test_a_citation_follows_the_text_that_it_is_for():
+    lane = a_lane()
+
+    out = take(lane, text("It is bo"), cited(8), text("b."), END)
+
+    kinds = [type(event).__name__ for event in out]
+    assert text_in(out) == "It is bob."
+    [citation] = [event for event in out if isinstance(event, Cited)]
+    assert citation.at == 8
+    before = out[: kinds.index("Cited")]
+    assert len(text_in(before)) >= 8, "its text may have been held as the beginning of a phrase"
+
+
+def test_a_citation_in_text_that_was_replaced_is_still_in_the_text():
+    lane = a_lane()
+
+    out = take(lane, text("a secret secret secret"), cited(22), END)
+
+    [citation] = [event for event in out if isinstance(event, Cited)]
+    assert citation.at <= len(text_in(out))
+
+
+def test_nothing_is_cited_of_text_that_was_blocked():
+    lane = a_lane()
+
+    out = take(lane, text("fine"), cited(4), text(" a bomb"), cited(11), END)
+
+    assert [event.at for event in out if isinstance(event, Cited)] == [4]
+
+
+def test_a_citation_waits_for_the_scan_of_its_text():
+    lane = a_lane(scans=True)
+
+    held = take(lane, text("It is so"), cited(8))
+    passed = scan(lane)
+
+    assert held == []
+    assert [type(event).__name__ for event in passed] == ["Delta", "Cited"]

@@ -73,6 +73,13 @@ async def test_the_first_event_says_which_model_answers(autojump_clock):
         assert await placed(rig, "c", model="auto") == TurnPlaced(model=MODEL)
 
 
+async def test_the_first_event_says_when_the_first_text_should_come(autojump_clock):
+    async with two_pools() as rig:
+        rig.ttft_s[MODEL] = 0.5
+
+        assert (await placed(rig, "a")).expected_s == pytest.approx(0.5)
+
+
 async def test_what_would_be_late_goes_to_the_other_pool_and_is_told_so(autojump_clock):
     async with two_pools() as rig:
         rig.ttft_s[MODEL] = 30.0
@@ -122,7 +129,7 @@ async def test_a_full_queue_moves_on(autojump_clock):
         moved = await placed(rig, "third", model="auto", user="somebody else")
         alone = await failed(rig, "fourth")
 
-    assert moved == TurnPlaced(model=OTHER, moved="overload")
+    assert moved == TurnPlaced(model=OTHER, moved="overload", expected_s=0.1)
     assert isinstance(alone, QueueFull)
 
 
@@ -174,7 +181,7 @@ async def test_what_only_waited_when_its_engine_died_is_placed_anew(autojump_clo
         second = await stream.next_event()
         events = await read_all(stream)
 
-    assert first == TurnPlaced(model=MODEL)
+    assert first == TurnPlaced(model=MODEL, expected_s=0.1)
     assert second == TurnPlaced(model=OTHER, moved="fallback")
     assert isinstance(events[-1], TurnEnded)
 

@@ -20,6 +20,11 @@ WRITES = {
     *("take_work", "renew_work", "finish_work", "give_title", "add_summary"),
     *("add_memories", "update_memory", "delete_memory", "delete_memories"),
     *("add_prompt", "activate_prompt"),
+    *("want_document", "remake_documents", "take_documents", "renew_document"),
+    *("finish_document", "fail_document", "release_document"),
+    *("create_vector_store", "update_vector_store", "touch_vector_stores", "delete_vector_store"),
+    *("add_vector_store_files", "remove_vector_store_file", "set_file_attributes"),
+    "cancel_file_batch",
     *("reserve", "settle", "release", "uncount", "renew_reservations", "lapse_reservations"),
 }
 

@@ -4,6 +4,7 @@ import pytest
 
 from antiphon.http.app import make_api_app
 from antiphon.http.openai.openapi import make_document, mounted
+from antiphon.http.web.routes import ENDPOINTS
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import ScriptedChat
@@ -27,6 +28,7 @@ def app():
         responses=ScriptedResponses(shelf),
         store=shelf,
         contents=_NoContents(),
+        searching=_NoContents(),
     )
 
 
@@ -40,6 +42,7 @@ def test_every_route_is_described_and_everything_described_is_a_route(app):
         (rule.rule, method)
         for rule in app.url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
+        if rule.endpoint not in ENDPOINTS
     }
 
     assert routes == {(each.rule, each.method) for each in mounted(app)}
@@ -93,6 +96,15 @@ def test_items_of_a_conversation_are_described_by_the_structs_that_read_them(doc
     kinds = {each["$ref"].rpartition("/")[2] for each in schema["items"]["anyOf"]}
     assert {"MessageItem", "FunctionCallItem", "ReasoningItem"} <= kinds
     assert document["components"]["schemas"]["MessageItem"]["required"] == ["role", "content"]
+
+
+def test_vector_stores_and_their_filters_are_described(document):
+    schemas = document["components"]["schemas"]
+
+    assert "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files" in document["paths"]
+    filters = schemas["SearchVectorStore"]["properties"]["filters"]
+    assert {"ComparisonFilter", "CompoundFilter", "FileSearchTool"} <= schemas.keys()
+    assert "anyOf" in str(filters)
 
 
 async def test_the_document_is_served_to_everybody(api):

@@ -214,6 +214,25 @@ async def test_a_background_response_is_for_nobody_who_waits(client, responses, 
     assert (priority.tier, priority.background, priority.stored) == ("priority", False, False)
 
 
+async def test_one_that_is_streamed_is_for_somebody_who_waits_and_only_outlives_them(
+    client, responses
+):
+    responses.text = ["x"]
+    await client.post("responses", json=RESPONSE | {"background": True, "stream": True})
+    [new] = responses.created
+
+    assert (new.response.background, new.response.status) == (True, "in_progress")
+    assert not new.turn.background
+
+
+async def test_a_client_is_told_when_the_first_text_should_come(client, chat):
+    chat.text = ["x"]
+    chat.placed = TurnPlaced(model=MODEL, expected_s=1.25)
+    answer = await client.post("chat/completions", json=CHAT)
+
+    assert answer.headers["x-antiphon-expected-ms"] == "1250"
+
+
 async def test_models_are_listed_for_the_callers_plan(client, chat, accounts):
     accounts.principal = SOMEBODY
     chat.known.add(SMALL)

@@ -7,6 +7,7 @@ from msgspec import UNSET
 from antiphon.http.openai.bounds import check_length, check_metadata
 from antiphon.http.openai.conversations.schema import (
     MAX_TITLE,
+    BranchConversation,
     CreateConversation,
     UpdateConversation,
 )
@@ -48,15 +49,18 @@ def updated(old: Conversation, body: UpdateConversation, now_ms: int) -> Convers
     return new
 
 
-def branch_of(old: Conversation, title: str | None, user: UserId, now_ms: int) -> Conversation:
+def branch_of(
+    old: Conversation, body: BranchConversation, user: UserId, now_ms: int
+) -> Conversation:
     """Raises InvalidRequest."""
+    check_metadata(body.metadata)
     return Conversation(
         id=new_conversation_id(),
         user=user,
         created_ms=now_ms,
         updated_ms=now_ms,
-        title=checked_title(title) or old.title,
-        metadata=old.metadata,
+        title=checked_title(body.title) or old.title,
+        metadata=old.metadata if body.metadata is None else body.metadata,
         memory=old.memory,
     )
 

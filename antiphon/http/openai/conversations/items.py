@@ -15,18 +15,19 @@ from antiphon.http.openai.conversations.schema import (
     MAX_ITEMS,
     CustomCallItem,
     CustomOutputItem,
+    FileSearchItem,
     FunctionCallItem,
     FunctionOutputItem,
-    InputFilePart,
     MessageItem,
     Part,
     ReasoningItem,
     ToolItem,
 )
 from antiphon.http.openai.decode import convert_value
-from antiphon.http.openai.refusals import unsupported_value
+from antiphon.http.openai.refusals import no_vision, unsupported_value
 from antiphon.http.openai.responses.schema import (
     AudioPart,
+    FilePart,
     ImagePart,
     OutputTextPart,
     RefusalPart,
@@ -40,6 +41,7 @@ _KINDS: dict[str, tuple[type[ToolItem], str]] = {
     "function_call_output": (FunctionOutputItem, "fco_"),
     "custom_tool_call": (CustomCallItem, "ctc_"),
     "custom_tool_call_output": (CustomOutputItem, "ctco_"),
+    "file_search_call": (FileSearchItem, "fs_"),
     "reasoning": (ReasoningItem, "rs_"),
 }
 _KNOWN = ", ".join(f"'{kind}'" for kind in ("message", *_KINDS))
@@ -133,16 +135,16 @@ def _part(part: Part, path: str, role: str) -> JsonObject:
             return given | {"annotations": part.annotations or [], "logprobs": _logprobs(given)}
         case RefusalPart(refusal=refusal) if role == "assistant":
             return {"type": "refusal", "refusal": refusal}
-        case InputFilePart() if role != "assistant":
+        case FilePart() if role != "assistant":
             return _file(part, path)
         case OutputTextPart():
             raise unsupported_value(f"{path}.type", "output_text", _INPUT_PARTS)
         case RefusalPart():
             raise unsupported_value(f"{path}.type", "refusal", _INPUT_PARTS)
-        case InputFilePart():
+        case FilePart():
             raise unsupported_value(f"{path}.type", "input_file", "'output_text' and 'refusal'")
         case ImagePart():
-            raise unsupported_value(f"{path}.type", "input_image", _INPUT_PARTS)
+            raise no_vision(f"{path}.type", "input_image")
         case AudioPart():
             raise unsupported_value(f"{path}.type", "input_audio", _INPUT_PARTS)
         case _:
@@ -162,7 +164,7 @@ def _logprobs(part: JsonObject) -> list[JsonObject]:
     ]
 
 
-def _file(part: InputFilePart, path: str) -> JsonObject:
+def _file(part: FilePart, path: str) -> JsonObject:
     """Only files that are here: one inside the message would escape the bound on files, and one
     elsewhere would have the server fetch what it is told to."""
     for name in ("file_data", "file_url"):

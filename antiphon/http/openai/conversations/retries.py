@@ -91,5 +91,11 @@ def _is_retry() -> bool:
     return request.headers.get("x-stainless-retry-count", "0") not in {"", "0"}
 
 
+def keyed_id(prefix: str, *words: str) -> str:
+    """The same id for the same words, of which the first should be the user and the last the
+    key."""
+    return f"{prefix}{_digest(*words)}"
+
+
 def _digest(*words: str) -> str:
     return hashlib.sha256("\x00".join(words).encode()).hexdigest()[:32]

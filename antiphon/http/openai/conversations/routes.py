@@ -193,7 +193,12 @@ class ConversationRoutes:
         body = decode_body(await self._body() or b"{}", _BRANCH, {})
         user, now = current_principal().user, self.now_ms()
         old = await find_conversation(self.store, user, conversation_id)
-        new = branch_of(old, body.title, user, now)
+        key = idempotency_key()
+        new = keyed(branch_of(old, body, user, now), key)
+        if key is not None:
+            earlier = await self.store.run(lambda store: store.conversation(user, new.id))
+            if earlier is not None:
+                return json_response(conversation_object(earlier))
         copies = await copied_items(self.store, user, old.id, body.after_item)
         await self.store.run(lambda store: store.create_conversation(new, copies))
         return json_response(conversation_object(new))

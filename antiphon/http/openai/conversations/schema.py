@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.http.openai.responses.schema import (
     AudioPart,
+    FilePart,
     ImagePart,
     OutputTextPart,
     RefusalPart,
@@ -18,16 +19,7 @@ from antiphon.http.openai.schema import Strict
 Status = Literal["in_progress", "completed", "incomplete"]
 
 
-class InputFilePart(Strict, frozen=True, tag_field="type", tag="input_file"):
-    file_id: str | None = None
-    filename: str | None = None
-    file_data: str | None = None
-    file_url: str | None = None
-    detail: Literal["auto", "low", "high"] | None = None
-    prompt_cache_breakpoint: Any = None
-
-
-Part = TextPart | OutputTextPart | RefusalPart | InputFilePart | ImagePart | AudioPart
+Part = TextPart | OutputTextPart | RefusalPart | FilePart | ImagePart | AudioPart
 
 
 class MessageItem(Strict, frozen=True):
@@ -84,6 +76,15 @@ class CustomOutputItem(Strict, frozen=True, tag_field="type", tag="custom_tool_c
     status: Status | None = None
 
 
+class FileSearchItem(Strict, frozen=True, tag_field="type", tag="file_search_call"):
+    """As an answer has it; results only where they were asked for."""
+
+    queries: list[str]
+    results: list[dict[str, Any]] | None = None
+    id: str | None = None
+    status: Literal["in_progress", "searching", "completed", "incomplete", "failed"] | None = None
+
+
 class SummaryPart(Strict, frozen=True):
     type: Literal["summary_text"]
     text: str
@@ -102,7 +103,14 @@ class ReasoningItem(Strict, frozen=True, tag_field="type", tag="reasoning"):
     status: Status | None = None
 
 
-ToolItem = FunctionCallItem | FunctionOutputItem | CustomCallItem | CustomOutputItem | ReasoningItem
+ToolItem = (
+    FunctionCallItem
+    | FunctionOutputItem
+    | CustomCallItem
+    | CustomOutputItem
+    | FileSearchItem
+    | ReasoningItem
+)
 """What is kept as it came, so that a client can keep its whole history here."""
 
 ITEM_KINDS = (
@@ -111,6 +119,7 @@ ITEM_KINDS = (
     FunctionOutputItem,
     CustomCallItem,
     CustomOutputItem,
+    FileSearchItem,
     ReasoningItem,
 )
 
@@ -162,7 +171,9 @@ class CreateItems(Strict, frozen=True):
 
 
 class BranchConversation(Strict, frozen=True):
-    """The copy ends with `after_item`; without one it is whole."""
+    """The copy ends with `after_item`; without one it is whole. It has the metadata of the whole
+    unless it is given its own."""
 
     after_item: str | None = None
     title: Title | None = None
+    metadata: Metadata | None = None

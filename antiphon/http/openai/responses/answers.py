@@ -26,6 +26,7 @@ from antiphon.http.openai.turns import (
     refuse_calls_beyond,
     silent_fields,
 )
+from antiphon.http.openai.vector_stores.tool import FILE_SEARCH
 from antiphon.ids import ModelName, RequestId, new_response_id
 from antiphon.ports import NewAnswer, SamplingDefaults
 from antiphon.records import Item, JsonObject, Principal, Response, ResponseKind, ResponseStatus
@@ -55,13 +56,15 @@ def make_answer(
         _refuse_beyond(capabilities, body)
         refuse_calls_beyond(capabilities, toolbox)
     sampling = _sampling(body, defaults)
+    # With a stream somebody reads it as it comes: it only outlives its reader.
+    nobody_waits = bool(body.background) and not body.stream
     refuse_beside_tools(toolbox, sampling, "text.format")
     response = Response(
         id=new_response_id("resp_"),
         user=principal.user,
         kind=ResponseKind.RESPONSE,
         model=model,
-        status=ResponseStatus.QUEUED if body.background else ResponseStatus.IN_PROGRESS,
+        status=ResponseStatus.QUEUED if nobody_waits else ResponseStatus.IN_PROGRESS,
         created_ms=now_ms,
         request=_echo(body, defaults, in_force),
         metadata=body.metadata or {},
@@ -82,7 +85,7 @@ def make_answer(
         response=response.id,
         stored=body.is_stored,
         tier=body.service_tier,
-        background=bool(body.background),
+        background=nobody_waits,
         tools=toolbox,
         continues_tool=bool(input) and input[-1].type == "function_call_output",
         silent=silent_fields(
@@ -94,6 +97,7 @@ def make_answer(
         response=response,
         input=input,
         turn=turn,
+        search=parsed.given.search,
         stored=body.is_stored,
         claim=sending.claim,
         retry_fingerprint=sending.retry_fingerprint,
@@ -184,6 +188,8 @@ def _echo(body: CreateResponse, defaults: SamplingDefaults, truncation: Truncati
 
 def _tool(given: dict[str, Any]) -> dict[str, Any]:
     """As OpenAI shows it. That calls fit their schemas is seen to in any case."""
+    if given.get("type") == FILE_SEARCH:
+        return {name: value for name, value in given.items() if value is not None}
     strict = given.get("strict")
     return {
         "type": "function",

@@ -11,6 +11,7 @@ from quart import request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
+from antiphon.actors.context.attaching import asked_of, attached
 from antiphon.actors.context.material import material
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import ModelNotFound, RecordNotFound, RequestError
@@ -19,6 +20,7 @@ from antiphon.fault_plan import Site
 from antiphon.http.exchange import current_exchange
 from antiphon.http.languages import languages_of
 from antiphon.http.openai.body import json_response, read_json_body, wall_ms
+from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.prompting import Prompted, Prompting
@@ -43,9 +45,11 @@ from antiphon.http.openai.responses.wire import InputTokensBody, response_body
 from antiphon.http.openai.turns import client_facts
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, UserId
+from antiphon.messages import files_in
 from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses
 from antiphon.records import Accepted, Item
+from antiphon.retrieval import FileSearching
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
 from antiphon.telemetry import Telemetry
@@ -72,6 +76,8 @@ class CreateRoutes:
     prompting: Prompting | None = None
     """Knows the operator's system prompts; without it there are none."""
     context: Callable[[], ContextSettings] = ContextSettings
+    files: MessageFiles | None = None
+    searching: FileSearching | None = None
     now_ms: Callable[[], int] = wall_ms
 
     async def create(self) -> TrioResponse:
@@ -88,7 +94,7 @@ class CreateRoutes:
         defaults = self.chat.sampling_defaults(model)
         scoring = scoring_of(body.moderation, self.moderation)
         await _check_schemas(parsed)
-        items = await self._items(user, parsed.input, now_ms)
+        items = await self._items(user, parsed.input, now_ms, is_kept=body.is_stored)
         prompted = await self._prompted(model, body, parsed.input, items)
         new = make_answer(
             parsed,
@@ -123,9 +129,13 @@ class CreateRoutes:
         )
         await faults.pause(Site.HTTP_TURN)
         if body.stream:
-            return await reading.as_stream(EventRenderer(with_logprobs=body.wants_logprobs))
+            return await reading.as_stream(
+                EventRenderer(with_logprobs=body.wants_logprobs, with_results=body.wants_results)
+            )
         ended = await reading.to_the_end()
-        answer = json_response(response_body(ended, with_logprobs=body.wants_logprobs))
+        answer = json_response(
+            response_body(ended, with_logprobs=body.wants_logprobs, with_results=body.wants_results)
+        )
         answer.headers.update(placed_headers(watcher.placed))
         return answer
 
@@ -139,7 +149,7 @@ class CreateRoutes:
         model = self._known(parsed.body.model)
         truncation = truncation_of(parsed.body, self.context().truncation)
         came = await self._came(user, parsed.input, truncation)
-        items = await self._items(user, parsed.input, now_ms)
+        items = await self._items(user, parsed.input, now_ms, is_kept=False)
         prompted = await self._prompted(model, parsed.body, parsed.input, items)
         made = material(
             prompt=None if prompted is None else prompted.message,
@@ -157,6 +167,7 @@ class CreateRoutes:
             tools=parsed.given.toolbox,
             sampling=Sampling(),
         )
+        turn = await self._with_files(user, turn, parsed, (*came.context, *items))
         try:
             tokens = await self.chat.count_tokens(turn)
         except RequestError as error:
@@ -186,12 +197,33 @@ class CreateRoutes:
             raise ModelNotFound(name or "")
         return ModelName(name)
 
-    async def _items(self, user: UserId, given: ParsedInput, now_ms: int) -> tuple[Item, ...]:
-        """Raises RecordNotFound."""
+    async def _items(
+        self, user: UserId, given: ParsedInput, now_ms: int, *, is_kept: bool
+    ) -> tuple[Item, ...]:
+        """Raises RecordNotFound, InvalidRequest, PayloadTooLarge, StoreError."""
+        items = given.items
         found: tuple[Item, ...] = ()
-        if ids := references_in(given.items):
+        if self.files is not None:
+            items = await self.files.placed(user, items, is_kept=is_kept)
+        if ids := references_in(items):
             found = await self.store.run(lambda store: store.find_items(user, ids))
-        return with_found(given.items, found, now_ms)
+        return with_found(items, found, now_ms)
+
+    async def _with_files(
+        self, user: UserId, turn: Turn, parsed: ParsedCount, items: tuple[Item, ...]
+    ) -> Turn:
+        """As the turn itself would be. Raises RecordNotFound, InvalidRequest, StoreError."""
+        asked = asked_of(
+            turn,
+            user=user,
+            files=files_in(items),
+            search=parsed.given.search,
+            cards=self.chat.models(current_principal().plan),
+            may_cite=True,
+        )
+        if self.searching is None or asked is None:
+            return turn
+        return attached(turn, await self.searching.gather(asked))
 
     async def _came(self, user: UserId, given: ParsedInput, truncation: Truncation) -> Accepted:
         """What a turn there would see."""

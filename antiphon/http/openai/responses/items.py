@@ -12,9 +12,14 @@ from typing import Any, assert_never
 from antiphon.errors import InvalidRequest, RecordNotFound
 from antiphon.events import Message
 from antiphon.http.openai.bounds import check_length, empty_array
-from antiphon.http.openai.conversations.schema import FunctionCallItem, FunctionOutputItem
+from antiphon.http.openai.conversations.schema import (
+    FileSearchItem,
+    FunctionCallItem,
+    FunctionOutputItem,
+)
 from antiphon.http.openai.decode import convert_value
-from antiphon.http.openai.refusals import unsupported_value
+from antiphon.http.openai.files.inline import INLINE, MAX_FILENAME, check_given
+from antiphon.http.openai.refusals import no_vision, unsupported_value
 from antiphon.http.openai.responses.schema import (
     AudioPart,
     FilePart,
@@ -29,6 +34,7 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.tools import MAX_CALL_ID, check_name
 from antiphon.ids import ItemId, new_item_id
+from antiphon.messages import FILE, SEARCH
 from antiphon.records import Item, JsonObject
 
 _ALLOWED = {
@@ -39,12 +45,13 @@ _ALLOWED = {
 }
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _REFERENCE = "item_reference"
-_KNOWN = "'message', 'function_call', 'function_call_output', and 'item_reference'"
+_KNOWN = (
+    "'message', 'function_call', 'function_call_output', 'file_search_call', and 'item_reference'"
+)
 _UNSUPPORTED = {
     "reasoning",
     "custom_tool_call",
     "custom_tool_call_output",
-    "file_search_call",
     "web_search_call",
     "computer_call",
     "computer_call_output",
@@ -112,6 +119,8 @@ def parse_item(value: dict[str, Any], path: str, now_ms: int) -> GivenItem:
         return _call(convert_value(value, FunctionCallItem, path, _ALLOWED), path, now_ms)
     if kind == "function_call_output":
         return _result(convert_value(value, FunctionOutputItem, path, _ALLOWED), path, now_ms)
+    if kind == SEARCH:
+        return _search(convert_value(value, FileSearchItem, path, _ALLOWED), now_ms)
     if isinstance(kind, str) and kind != "message":
         raise InvalidRequest(
             f"Invalid value for '{path}.type': {kind[:100]!r}. Supported values are: {_KNOWN}.",
@@ -170,6 +179,18 @@ def _result(result: FunctionOutputItem, path: str, now_ms: int) -> Item:
     )
 
 
+def _search(search: FileSearchItem, now_ms: int) -> Item:
+    """Sent back with the answer that it was for. What it has found isn't shown again."""
+    found = {"queries": search.queries, "results": search.results or []}
+    return Item(
+        id=new_item_id("fs_"),
+        type=SEARCH,
+        body={"type": SEARCH, **found},
+        created_ms=now_ms,
+        status=search.status or "completed",
+    )
+
+
 def _reference(reference: ReferenceItem, path: str) -> ItemReference:
     if _ITEM_ID.fullmatch(reference.id) is None:
         raise RecordNotFound("item", reference.id, f"{path}.id")
@@ -210,7 +231,7 @@ def _item(
 
 
 def _part(part: Part, path: str, role: str) -> JsonObject:
-    """The part as it is kept. Files come in here, once they are read."""
+    """The part as it is kept."""
     match part:
         case TextPart(text=text):
             return _text_part(role, text)
@@ -223,13 +244,35 @@ def _part(part: Part, path: str, role: str) -> JsonObject:
         case RefusalPart():
             raise unsupported_value(path, "refusal", "'input_text'")
         case ImagePart():
-            raise unsupported_value(path, "input_image", "'input_text'")
+            raise no_vision(path, "input_image")
+        case FilePart() if role != "assistant":
+            return _file(part, path.removesuffix(".type"))
         case FilePart():
-            raise unsupported_value(path, "input_file", "'input_text'")
+            raise unsupported_value(path, "input_file", "'output_text' and 'refusal'")
         case AudioPart():
             raise unsupported_value(path, "input_audio", "'input_text'")
         case _:
             assert_never(part)
+
+
+def _file(part: FilePart, path: str) -> JsonObject:
+    """What is inside of the request is still to be put where files are kept."""
+    if part.file_url is not None:
+        raise InvalidRequest(
+            "This server doesn't fetch files: upload it and give its 'file_id', or send it as "
+            f"'file_data'. '{path}.file_url' is not supported.",
+            f"{path}.file_url",
+            "unsupported_parameter",
+        )
+    check_given(part.file_id, part.file_data, path)
+    check_length(f"{path}.filename", part.filename, MAX_FILENAME)
+    given = {
+        "type": FILE,
+        "file_id": part.file_id,
+        "filename": part.filename,
+        INLINE: part.file_data,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _text_part(role: str, text: str) -> JsonObject:

@@ -21,6 +21,7 @@ from antiphon.narration import (
     ArgumentsAdded,
     ArgumentsClosed,
     CallOpened,
+    CitationAdded,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -32,6 +33,9 @@ from antiphon.narration import (
     RefusalClosed,
     RefusalOpened,
     ResponseEvent,
+    SearchMoved,
+    SearchOpened,
+    SearchStage,
     Started,
     TextAdded,
     TextClosed,
@@ -59,6 +63,7 @@ class _Message:
     second."""
     pieces: list[str] = field(default_factory=list)
     logprobs: list[JsonObject] = field(default_factory=list)
+    annotations: list[JsonObject] = field(default_factory=list)
     has_text: bool = False
     refusal: str | None = None
 
@@ -72,7 +77,7 @@ class _Message:
         refused = [] if self.refusal is None else [_refusal(self.refusal)]
         if refused and not self.has_text:
             return refused
-        return [_part("".join(self.pieces), self.logprobs), *refused]
+        return [_part("".join(self.pieces), self.logprobs, self.annotations), *refused]
 
 
 @dataclass(slots=True)
@@ -94,15 +99,33 @@ class _Call:
         }
 
 
+@dataclass(slots=True)
+class _Search:
+    id: ItemId
+    queries: tuple[str, ...] = ()
+    results: tuple[JsonObject, ...] | None = None
+
+    def item(self, status: str) -> JsonObject:
+        return {
+            "id": self.id,
+            "type": "file_search_call",
+            "status": status,
+            "queries": self.queries,
+            "results": self.results,
+        }
+
+
 class EventRenderer:
     """One reader's stream. Events up to number `after` are taken in and not shown."""
 
-    def __init__(self, *, with_logprobs: bool, after: int = -1) -> None:
+    def __init__(self, *, with_logprobs: bool, with_results: bool = False, after: int = -1) -> None:
         self._with_logprobs = with_logprobs
+        self._with_results = with_results
         self._after = after
         self._number = 0
         self._messages: dict[int, _Message] = {}
         self._calls: dict[int, _Call] = {}
+        self._searches: dict[int, _Search] = {}
 
     def render(self, events: Sequence[ResponseEvent], response: Response) -> bytes:
         """The bytes for the next events; `response` is as it stands after them."""
@@ -152,6 +175,14 @@ class EventRenderer:
                 self._calls[index].pieces.append(text)
             case ArgumentsClosed(index=index):
                 self._calls[index].is_whole = True
+            case CitationAdded(index=index):
+                self._messages[index].annotations.append(event.annotation)
+            case SearchOpened(index=index, item=item):
+                self._searches[index] = _Search(item)
+            case SearchMoved(index=index, stage=SearchStage.COMPLETED):
+                self._searches[index].queries = event.queries
+                if self._with_results:
+                    self._searches[index].results = event.results
             case _:
                 pass
 
@@ -184,7 +215,8 @@ class EventRenderer:
                 item = self._item(index, "in_progress", [])
                 return "response.output_item.added", {"output_index": index, "item": item}
             case PartOpened(index=index):
-                return "response.content_part.added", self._place(index) | {"part": _part("", [])}
+                part = {"part": _part("", [], [])}
+                return "response.content_part.added", self._place(index) | part
             case TextAdded():
                 raise AssertionError("text has a way of its own")
             case TextClosed(index=index):
@@ -219,6 +251,23 @@ class EventRenderer:
                     "name": call["name"],
                     "arguments": call["arguments"],
                 }
+            case CitationAdded(index=index):
+                annotations = self._messages[index].annotations
+                return "response.output_text.annotation.added", self._place(index) | {
+                    "annotation_index": len(annotations) - 1,
+                    "annotation": annotations[-1],
+                }
+            case SearchOpened(index=index):
+                searching = self._searches[index].item("in_progress")
+                return "response.output_item.added", {"output_index": index, "item": searching}
+            case SearchMoved(index=index, stage=stage):
+                return f"response.file_search_call.{stage}", {
+                    "item_id": self._searches[index].id,
+                    "output_index": index,
+                }
+            case ItemClosed(index=index, finish=finish) if index in self._searches:
+                searched = self._searches[index].item("completed" if finish else "incomplete")
+                return "response.output_item.done", {"output_index": index, "item": searched}
             case ItemClosed(index=index) if index in self._calls:
                 is_whole = self._calls[index].is_whole
                 called = self._calls[index].item("completed" if is_whole else "incomplete")
@@ -229,7 +278,9 @@ class EventRenderer:
                 item = self._item(index, "completed" if is_complete else "incomplete", content)
                 return "response.output_item.done", {"output_index": index, "item": item}
             case Ended(status=status):
-                body = response_body(response, with_logprobs=self._with_logprobs)
+                body = response_body(
+                    response, with_logprobs=self._with_logprobs, with_results=self._with_results
+                )
                 return _ENDS[status], {"response": body}
             case _:
                 assert_never(event)
@@ -273,8 +324,13 @@ def _delta_head(event: ItemOpened) -> bytes:
     )
 
 
-def _part(text: str, logprobs: list[JsonObject]) -> JsonObject:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+def _part(text: str, logprobs: list[JsonObject], annotations: list[JsonObject]) -> JsonObject:
+    return {
+        "type": "output_text",
+        "text": text,
+        "annotations": annotations,
+        "logprobs": logprobs,
+    }
 
 
 def _refusal(text: str) -> JsonObject:

@@ -7,7 +7,12 @@ from quart import Quart
 from werkzeug.routing import BaseConverter
 
 from antiphon.context_settings import ContextSettings
-from antiphon.http.openai.conversations.schema import FunctionCallItem, FunctionOutputItem
+from antiphon.http.openai.conversations.schema import (
+    FileSearchItem,
+    FunctionCallItem,
+    FunctionOutputItem,
+)
+from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.lists import INCLUDE_QUERY, page_queries
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, Query, mount
 from antiphon.http.openai.prompting import Prompting
@@ -29,14 +34,23 @@ from antiphon.http.openai.responses.wire import (
     ResponseBody,
     ResponseList,
 )
+from antiphon.http.openai.vector_stores.schema import (
+    ComparisonFilter,
+    CompoundFilter,
+    FileSearchTool,
+)
 from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses
+from antiphon.retrieval import FileSearching
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
 from antiphon.telemetry import Telemetry
 
 _ROOT = "/v1/responses"
-_KINDS = (InputMessage, ReferenceItem, FunctionCallItem, FunctionOutputItem, FunctionTool)
+_KINDS = (
+    *(InputMessage, ReferenceItem, FunctionCallItem, FunctionOutputItem, FileSearchItem),
+    *(FunctionTool, FileSearchTool, ComparisonFilter, CompoundFilter),
+)
 _KIND = "response"
 _ONE = f"{_ROOT}/<{_KIND}:response_id>"
 _STREAM = {"text/event-stream": ANY_TEXT}
@@ -61,6 +75,8 @@ class ResponseRoutes:
     moderation: Moderation | None = None
     prompting: Prompting | None = None
     context: Callable[[], ContextSettings] = ContextSettings
+    files: MessageFiles | None = None
+    searching: FileSearching | None = None
 
     def register(self, app: Quart) -> None:
         app.url_map.converters.setdefault(_KIND, _ResponseId)
@@ -73,6 +89,8 @@ class ResponseRoutes:
             moderation=self.moderation,
             prompting=self.prompting,
             context=self.context,
+            files=self.files,
+            searching=self.searching,
         )
         stored = StoredRoutes(
             responses=self.responses, store=self.store, http=self.http, telemetry=self.telemetry

@@ -24,10 +24,11 @@ Include = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
-"""All but the last name things that no answer of this server has, so nothing of them is left
-out."""
+"""All but the first and the last name things that no answer of this server has, so nothing of them
+is left out."""
 
 LOGPROBS: Include = "message.output_text.logprobs"
+RESULTS: Include = "file_search_call.results"
 
 
 class ContextManagement(Strict, frozen=True):
@@ -94,8 +95,16 @@ class ImagePart(msgspec.Struct, frozen=True, tag_field="type", tag="input_image"
     """Known, so that the refusal can say what it is."""
 
 
-class FilePart(msgspec.Struct, frozen=True, tag_field="type", tag="input_file"):
-    """Known, so that the refusal can say what it is."""
+class FilePart(Strict, frozen=True, tag_field="type", tag="input_file"):
+    """A file that was uploaded, by its id, or one that is in the request: base64, with or without
+    `data:…;base64,` before it."""
+
+    file_id: str | None = None
+    filename: str | None = None
+    file_data: str | None = None
+    file_url: str | None = None
+    detail: Literal["auto", "low", "high"] | None = None
+    prompt_cache_breakpoint: Any = None
 
 
 class AudioPart(msgspec.Struct, frozen=True, tag_field="type", tag="input_audio"):
@@ -140,6 +149,7 @@ NewItem = Annotated[
                 {"$ref": "#/components/schemas/ReferenceItem"},
                 {"$ref": "#/components/schemas/FunctionCallItem"},
                 {"$ref": "#/components/schemas/FunctionOutputItem"},
+                {"$ref": "#/components/schemas/FileSearchItem"},
             ]
         }
     ),
@@ -163,7 +173,16 @@ class FunctionTool(Strict, frozen=True):
 
 Tools = Annotated[
     list[dict[str, Any]],
-    msgspec.Meta(extra_json_schema={"items": {"$ref": "#/components/schemas/FunctionTool"}}),
+    msgspec.Meta(
+        extra_json_schema={
+            "items": {
+                "anyOf": [
+                    {"$ref": "#/components/schemas/FunctionTool"},
+                    {"$ref": "#/components/schemas/FileSearchTool"},
+                ]
+            }
+        }
+    ),
 ]
 """Decoded one by one, so that a refusal can say which other kind of tool it was."""
 
@@ -235,6 +254,10 @@ class CreateResponse(InputFields, frozen=True, kw_only=True):
     @property
     def wants_logprobs(self) -> bool:
         return LOGPROBS in (self.include or ())
+
+    @property
+    def wants_results(self) -> bool:
+        return RESULTS in (self.include or ())
 
 
 class CountInputTokens(InputFields, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from antiphon.http.openai.responses.parse import conversation_id as conversation
 from antiphon.http.openai.responses.parse import parse_feedback
 from antiphon.http.openai.responses.parse import response_id as response_of
 from antiphon.http.openai.responses.render import EventRenderer
-from antiphon.http.openai.responses.schema import LOGPROBS
+from antiphon.http.openai.responses.schema import LOGPROBS, RESULTS, Include
 from antiphon.http.openai.responses.streams import Reading
 from antiphon.http.openai.responses.wire import DeletedBody, FeedbackBody, item_body, response_body
 from antiphon.http.principal import current_principal
@@ -60,7 +60,9 @@ class StoredRoutes:
             found = await self.store.run(lambda store: store.response(user, id))
             if found is None:
                 raise _unknown(id)
-            return json_response(response_body(found, with_logprobs=_wants_logprobs()))
+            return json_response(
+                response_body(found, with_logprobs=_wants(LOGPROBS), with_results=_wants(RESULTS))
+            )
         watcher = await self.responses.watch(user, id)
         reading = Reading(
             exchange=current_exchange(),
@@ -68,7 +70,9 @@ class StoredRoutes:
             http=self.http,
             telemetry=self.telemetry,
         )
-        renderer = EventRenderer(with_logprobs=_wants_logprobs(), after=after)
+        renderer = EventRenderer(
+            with_logprobs=_wants(LOGPROBS), with_results=_wants(RESULTS), after=after
+        )
         return await reading.as_stream(renderer)
 
     async def list_all(self) -> TrioResponse:
@@ -150,9 +154,8 @@ def _starting_after() -> int:
     return parse_integer(request.args, "starting_after", -1, -1, HIGHEST_NUMBER)
 
 
-def _wants_logprobs() -> bool:
-    given = (*request.args.getlist("include"), *request.args.getlist("include[]"))
-    return LOGPROBS in given
+def _wants(what: Include) -> bool:
+    return what in (*request.args.getlist("include"), *request.args.getlist("include[]"))
 
 
 def _unknown(id: ResponseId) -> RecordNotFound:

@@ -14,6 +14,7 @@ from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
 from antiphon.http.openai.moderations.wire import ResponseModeration, response_moderation
 from antiphon.judged import judged_of
+from antiphon.messages import SEARCH
 from antiphon.records import (
     Item,
     JsonObject,
@@ -145,8 +146,10 @@ ResponseList = ListBody[ResponseBody]
 ItemList = ListBody[dict[str, Any]]
 
 
-def response_body(response: Response, *, with_logprobs: bool) -> ResponseBody:
-    """The response as it is."""
+def response_body(
+    response: Response, *, with_logprobs: bool, with_results: bool = False
+) -> ResponseBody:
+    """The response as it is; what its searches found only with `with_results`."""
     judged = response.request.get("judged")
     is_done = response.status is ResponseStatus.COMPLETED
     ended_ms = response.completed_ms if is_done else None
@@ -165,7 +168,10 @@ def response_body(response: Response, *, with_logprobs: bool) -> ResponseBody:
             "conversation": response.conversation and ConversationBody(response.conversation),
             "previous_response_id": response.previous,
             "metadata": response.metadata,
-            "output": [item_body(item, with_logprobs=with_logprobs) for item in response.output],
+            "output": [
+                item_body(item, with_logprobs=with_logprobs, with_results=with_results)
+                for item in response.output
+            ],
             "usage": usage_body(response.usage or TokenUsage()),
         },
         ResponseBody,
@@ -186,10 +192,13 @@ def usage_body(usage: TokenUsage) -> UsageBody:
     )
 
 
-def item_body(item: Item, *, with_logprobs: bool = True) -> JsonObject:
-    """An item with its id and status; without log-probabilities where nobody asked for them."""
+def item_body(item: Item, *, with_logprobs: bool = True, with_results: bool = True) -> JsonObject:
+    """An item with its id and status; without log-probabilities, and without what a search found,
+    where nobody asked for them."""
     body: JsonObject = {"id": item.id, "type": item.type, "status": item.status or "completed"}
     body |= item.body
+    if not with_results and item.type == SEARCH:
+        body["results"] = None
     if not with_logprobs and isinstance(body.get("content"), list):
         body["content"] = [
             part | {"logprobs": []} if part.get("logprobs") else part for part in body["content"]

@@ -18,6 +18,7 @@ from antiphon.narration import (
     ArgumentsAdded,
     ArgumentsClosed,
     CallOpened,
+    CitationAdded,
     Ended,
     ItemClosed,
     ItemOpened,
@@ -29,6 +30,8 @@ from antiphon.narration import (
     RefusalClosed,
     RefusalOpened,
     ResponseEvent,
+    SearchMoved,
+    SearchOpened,
     Started,
     TextAdded,
     TextClosed,
@@ -192,6 +195,8 @@ class KeptTurn:
                 pass
             case TextClosed() | PartClosed() | RefusalOpened() | RefusalClosed():
                 pass
+            case SearchOpened() | SearchMoved() | CitationAdded():
+                pass  # chats have none
             case _:
                 assert_never(event)
 

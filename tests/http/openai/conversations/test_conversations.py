@@ -295,6 +295,29 @@ async def test_a_branch_without_an_item_is_a_whole_copy_and_outlives_the_origina
     assert len(items) == 3
 
 
+async def test_a_branch_has_the_metadata_of_the_whole_or_its_own(api):
+    made = (await api.client.post("/v1/conversations", json={"metadata": {"of": "all"}})).json()
+    url = f"/v1/conversations/{made['id']}/branch"
+    same = (await api.client.post(url)).json()
+    own = (await api.client.post(url, json={"metadata": {"of": "one"}})).json()
+    wrong = await api.client.post(url, json={"metadata": {"x" * 65: "long"}})
+
+    assert (same["metadata"], own["metadata"]) == ({"of": "all"}, {"of": "one"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "metadata")
+
+
+async def test_a_branch_that_is_asked_for_again_under_its_key_is_the_same(api):
+    made = (await api.client.post("/v1/conversations", json={})).json()
+    url, key = f"/v1/conversations/{made['id']}/branch", {"idempotency-key": "once"}
+    first, again, other = [
+        (await api.client.post(url, headers=headers)).json()["id"]
+        for headers in (key, key, {"idempotency-key": "twice"})
+    ]
+
+    assert first == again
+    assert other != first
+
+
 async def test_a_branch_after_an_item_of_elsewhere_is_not_found(api):
     made = await create(api, items=[user_says("hi")])
     other = await create(api, items=[user_says("ho")])

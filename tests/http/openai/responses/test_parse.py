@@ -77,7 +77,7 @@ UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
         "input[0].content[0].type",
     ),
     (
-        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+        {"input": [{"role": "assistant", "content": [{"type": "input_file", "file_id": "f"}]}]},
         "input[0].content[0].type",
     ),
     (

@@ -1,0 +1,132 @@
+"""What is said beside answers, in words: what went wrong and what to do next, what became of an
+answer, of its files and of the conversation. Pure but for the clock that the figures read."""
+
+import time
+from collections.abc import Iterable
+
+from antiphon.errors import ApiRefused, ApiUnreachable
+from antiphon.terminal.answer import Stopped
+from antiphon.terminal.wire import Conversation, Part, Response, ShownFile
+
+_SEEN = frozenset({"whole", "excerpts"})
+
+
+def advice_on(error: ApiRefused | ApiUnreachable) -> str:
+    """What went wrong, and what to do next."""
+    match error:
+        case ApiUnreachable(is_cut=True):
+            return (
+                f"The connection to {error.url} is lost ({error.reason}), and has not come back. "
+                "The answer may still run there; what it said is kept, and shown by /show or "
+                "`antiphon chat --continue` once the server can be reached."
+            )
+        case ApiUnreachable():
+            return (
+                f"{error}. Is a server running there? Start one with `antiphon serve` (or "
+                "`make serve`) in another terminal, or name another address with --url."
+            )
+        case ApiRefused(status=401):
+            return (
+                f"{error} Put a key into ANTIPHON_API_KEY; whoever runs the server makes one with "
+                "`antiphon keys create --user NAME`."
+            )
+        case ApiRefused(retry_after_s=float(seconds)):
+            return f"{error} Try again in {max(1, round(seconds))} s."
+        case _:
+            return str(error)
+
+
+def told_of_stop(stopped: Stopped) -> str:
+    """What is known after somebody has stopped an answer, and no more."""
+    match stopped:
+        case Stopped.STOPPED:
+            return "stopped; the server has ended it"
+        case Stopped.ENDED:
+            return "it had ended already; /show shows it"
+        case Stopped.ENDING:
+            return "the server was told to stop it, and has not ended it yet; /stop tells it again"
+        case Stopped.NOT_ASKED:
+            return "stopped before it was asked"
+        case Stopped.UNKNOWN:
+            return (
+                "The message had left, and no answer to it runs yet. If one begins after all, "
+                "/stop ends it and /show shows it."
+            )
+
+
+def told_of_lost_stop(reason: str) -> str:
+    """Where nobody could be told."""
+    return f"The server could not be told to stop ({reason}). It may still run: /stop ends it."
+
+
+def warnings(response: Response, asked: str) -> list[str]:
+    """What people should know of an answer beside its text."""
+    told = []
+    problem, reason = response.error, response.incomplete_details
+    if response.status == "failed":
+        told.append(f"It failed: {problem.message if problem else 'nobody knows why'}")
+    elif response.status == "cancelled":
+        told.append("It was stopped.")
+    elif reason is not None and reason.reason == "max_output_tokens":
+        told.append("It reached the longest answer, and is not whole.")
+    elif reason is not None and reason.reason == "content_filter":
+        told.append("The policy has ended it.")
+    elif reason is not None:
+        told.append(f"It is not whole: {reason.reason.replace('_', ' ')}.")
+    if response.model != asked:
+        told.append(f"Answered by {response.model}, not by {asked}.")
+    for fate in ("summarised", "dropped"):
+        items = sum(
+            run.items
+            for run in response.context.runs
+            if run.fate == fate and run.kind in {"history", "input"}
+        )
+        if items:
+            told.append(f"Of the conversation, {items} items were {fate} to fit the model.")
+    return told
+
+
+def figures(response: Response, began: float, first_at: float | None) -> str:
+    tokens = 0 if response.usage is None else response.usage.output_tokens
+    now = time.monotonic()
+    told = [f"{tokens} tokens"]
+    if first_at is not None:
+        told.append(f"first after {first_at - began:.2f} s")
+        if tokens > 1 and now > first_at:
+            told.append(f"{(tokens - 1) / (now - first_at):.0f} a second")
+    return ", ".join(told)
+
+
+def fates(files: Iterable[ShownFile], *, is_seen: bool) -> str:
+    """What the model was shown of files, in a line: of those that it saw something of, or of those
+    that it didn't."""
+    return "; ".join(_fate(file) for file in files if (file.fate in _SEEN) == is_seen)
+
+
+def listed(files: Iterable[Part]) -> list[str]:
+    return [f"+ {file.filename or file.file_id}" for file in files]
+
+
+def _fate(file: ShownFile) -> str:
+    match file.fate:
+        case "whole":
+            what = "shown whole"
+        case "excerpts" if file.excerpts == 1:
+            what = "1 excerpt"
+        case "excerpts":
+            what = f"{file.excerpts} excerpts"
+        case "not_ready":
+            what = "not shown, still being read: ask again in a moment"
+        case "failed":
+            what = f"not shown, it couldn't be read: {file.reason or 'nobody knows why'}"
+        case "deleted":
+            what = "not shown, it was deleted"
+        case fate:
+            what = fate.replace("_", " ")
+    return f"{file.filename}: {what}"
+
+
+def named(conversation: Conversation) -> str:
+    if conversation.title:
+        return f"“{conversation.title}” ({conversation.id})"
+    return conversation.id

@@ -1,0 +1,3 @@
+// It leaves a global, and exports nothing.
+
+export {};

@@ -1,0 +1,160 @@
+"""A connection that breaks costs nobody an answer, and nobody gets two."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from antiphon.testing.page_script import script
+from antiphon.testing.page_server import page_settings, scripted_replica
+from antiphon.testing.process import ServerProcess, running_server
+
+
+def responses(server: ServerProcess, conversation: str) -> list[dict]:
+    found = httpx2.get(f"{server.base_url}/responses?conversation={conversation}")
+    return found.json()["data"]
+
+
+def items(server: ServerProcess, conversation: str) -> list[dict]:
+    return httpx2.get(f"{server.base_url}/conversations/{conversation}/items").json()["data"]
+
+
+def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):
+    chat.ask("count 150")
+    chat.until_text("10")
+    chat.page.context.set_offline(True)
+    chat.last.get_by_text("You are offline.").wait_for()
+    chat.page.context.set_offline(False)
+    chat.until_idle()
+
+    assert chat.answer == " ".join(str(number + 1) for number in range(150))
+    assert len(responses(server, chat.conversation)) == 1
+    assert len(items(server, chat.conversation)) == 2
+
+
+def test_a_page_that_is_closed_finds_its_answer_again(server, chat):
+    chat.ask("count 150")
+    chat.until_text("10")
+    conversation = chat.conversation
+    chat.reload()
+    chat.until_idle()
+
+    assert chat.answer.endswith(" 149 150")
+    assert len(responses(server, conversation)) == 1
+
+
+def test_what_was_sent_without_a_network_is_sent_once_it_is_there(server, chat):
+    chat.page.context.set_offline(True)
+    chat.ask("count 3")
+    chat.last.get_by_text("You are offline.").wait_for()
+    chat.page.context.set_offline(False)
+    chat.until_idle()
+
+    assert chat.answer == "1 2 3"
+    assert len(responses(server, chat.conversation)) == 1
+
+
+class Cut:
+    """A way to the server that loses the answer to a request when it is told to."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self.target = target
+        self.losing = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self.target)
+            threading.Thread(target=self._up, args=(near, far), daemon=True).start()
+            threading.Thread(target=self._down, args=(far, near), daemon=True).start()
+
+    def _up(self, near: socket.socket, far: socket.socket) -> None:
+        with near, far:
+            while data := _received(near):
+                far.sendall(data)
+
+    def _down(self, far: socket.socket, near: socket.socket) -> None:
+        while data := _received(far):
+            if self.losing and b"text/event-stream" in data:
+                self.losing = False
+                near.shutdown(socket.SHUT_RDWR)
+                return
+            try:
+                near.sendall(data)
+            except OSError:
+                return
+
+
+def _received(end: socket.socket) -> bytes:
+    try:
+        return end.recv(65_536)
+    except OSError:
+        return b""
+
+
+@pytest.fixture
+def cut(server: ServerProcess) -> Iterator[Cut]:
+    cut = Cut(server.api)
+    threading.Thread(target=cut.serve, daemon=True).start()
+    yield cut
+    cut.listener.close()
+
+
+def test_a_message_whose_answer_was_lost_is_not_sent_twice(server, cut, chat_page):
+    """The server has taken it, and nobody heard that: it is sent again under its key."""
+    chat = chat_page(server)
+    chat.url = f"http://{cut.address[0]}:{cut.address[1]}"
+    chat.open()
+    cut.losing = True
+    chat.asked("count 20")
+
+    assert not cut.losing
+    assert chat.answer.endswith(" 19 20")
+    assert len(responses(server, chat.conversation)) == 1
+    assert len(items(server, chat.conversation)) == 2
+
+
+@contextmanager
+def server_at(port: int, config: Path, folder: Path) -> Iterator[ServerProcess]:
+    with running_server(
+        config,
+        ANTIPHON_BIND=f"127.0.0.1:{port}",
+        ANTIPHON_DATA_DIR=str(folder),
+        ANTIPHON_DATABASE_URL=f"sqlite:///{folder}/antiphon.db",
+        ANTIPHON_POLICY_ENABLED="false",
+    ) as process:
+        yield process
+
+
+def test_a_server_that_is_killed_and_started_again_has_the_answer_so_far(chat_page, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with page_settings(tmp_path, [scripted_replica(script, step_s=0.02)]) as config:
+        with server_at(port, config, tmp_path) as first:
+            chat = chat_page(first).open()
+            chat.ask("endless")
+            chat.until_text("word60")
+            os.kill(first.process.pid, signal.SIGKILL)
+            chat.last.get_by_text("The connection is lost.").wait_for()
+        with server_at(port, config, tmp_path) as second:
+            chat.last.get_by_text("Interrupted.").wait_for(timeout=40_000)
+            kept = chat.answer
+            conversation = chat.conversation
+            chat.reload()
+            chat.until_idle()
+
+            assert "word30" in kept
+            assert chat.answer == kept
+            assert [each["status"] for each in responses(second, conversation)] == ["failed"]
+            assert chat.asked("count 3") == "1 2 3"
