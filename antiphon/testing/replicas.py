@@ -153,7 +153,7 @@ class _Body(httpx2.AsyncByteStream):
         try:
             async with aclosing(self._replica.parts(self._body)) as parts:
                 async for part in parts:
-                    yield part
+                    yield part  # noqa: ASYNC119  # its readers close it
         except BaseException:
             self._replica.seen(closed_early=not self._replica.is_dead)
             raise
@@ -238,7 +238,7 @@ async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     if isinstance(response.stream, _Body):
         async with aclosing(aiter(response.stream)) as parts:
             async for part in parts:
-                yield part
+                yield part  # noqa: ASYNC119  # its reader closes it
     else:
         yield response.content
 
