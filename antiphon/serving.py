@@ -166,6 +166,7 @@ def _say_ready(names: Sequence[str], listeners: Listeners) -> None:
         f"\nAntiphon {__version__} is ready.\n"
         f"  API         http://{api}/v1\n"
         f"  operations  http://{ops}/health/ready   /metrics   /ops\n"
+        f"  chat        http://{api}/ in a browser, or `antiphon chat`\n"
         f"  model{'s' if more else ' '}      {name}{more}\n\n"
         f"Try it:\n"
         f"  curl -N http://{api}/v1/chat/completions -H 'Content-Type: application/json' "
