@@ -23,7 +23,7 @@ _TITLES = (
     "Cover letter, second try",
     "Sourdough that never rises",
 )
-_MODEL = "smollm2-135m-instruct"
+_MODEL = "example-model"
 _QUESTION = "How do I read a big CSV file in Python without filling my memory?"
 _TITLE = "Reading a big CSV file"
 _ANSWER = """\

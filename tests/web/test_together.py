@@ -77,15 +77,18 @@ def test_a_page_that_is_closed_deletes_what_was_to_be_deleted(server, chat, chat
     assert httpx2.get(f"{server.base_url}/conversations/{lose}").status_code == 404
 
 
-def test_a_conversation_is_renamed_and_archived_and_found(server, chat):
+def test_a_conversation_is_renamed_and_archived_and_found(server, chat, chat_page):
     made(server, "Plain name")
     chat.reload()
+    other = chat_page(server, beside=chat).open()
     menu(chat, "Plain name", "Rename")
     chat.page.get_by_role("textbox", name="New title").fill("Quince jelly")
     chat.page.keyboard.press("Enter")
     chat.page.locator(".list a", has_text="Quince jelly").wait_for()
+    other.page.locator(".list a", has_text="Quince jelly").wait_for()
     menu(chat, "Quince jelly", "Archive")
     gone(chat, "Quince jelly")
+    gone(other, "Quince jelly")
 
     chat.press("Archive")
     chat.page.locator(".list a", has_text="Quince jelly").wait_for()

@@ -1,11 +1,13 @@
 // The page as a whole: which conversation is open, and who is told of what.
 
+import { Branching } from "./branching.js";
 import { addressed, goTo, settleAt } from "./chat/address.js";
 import { NEW, Thread } from "./chat/thread.js";
 import { Library, UNDO_MS } from "./chat/library.js";
 import { ApiError, Unreachable } from "./api/errors.js";
 import { isOver } from "./chat/turns.js";
-import { rootOf, versionsAt } from "./chat/versions.js";
+import { rootOf } from "./chat/versions.js";
+import { Naming } from "./naming.js";
 import { Announcer } from "./view/announcer.js";
 import { Banner } from "./view/banner.js";
 import { Composer } from "./view/composer.js";
@@ -20,13 +22,11 @@ import { Toasts } from "./view/toast.js";
 /** @typedef {import("./api/client.js").Json} Json */
 /** @typedef {import("./chat/turns.js").Turn} Turn */
 
-/** Until there is a title, a conversation is called by its first words. */
-const CALL_NAME = 48;
-/** A title is made after the first answer, by a worker that nobody waits for. */
-const TITLE_LOOKS_MS = [1500, 4000, 10_000, 30_000];
-
 export class App {
-  /** @param {import("./chat/session.js").Session} session @param {import("./chat/tabs.js").Tabs} tabs */
+  /**
+   * @param {import("./chat/session.js").Session} session
+   * @param {import("./chat/tabs.js").Tabs} tabs
+   */
   constructor(session, tabs) {
     this.session = session;
     this.tabs = tabs;
@@ -40,25 +40,25 @@ export class App {
       client: this.client,
       send: (content) => this.send(content),
       stop: () => this.stop(),
-      drafted: (conversation) => tabs.tell({ kind: "draft", conversation }),
     });
     this.view = new ThreadView({
       client: this.client,
       act: (turn, action) => this.#act(turn, action),
-      edited: (turn, text) => this.#edited(turn, text),
+      edited: (turn, text) => this.branching.edited(turn, text),
       nameOf: (id) => this.#nameOf(id),
       drawn: () => {},
     });
     this.sidebar = new Sidebar(this.library, {
       begin: () => this.begin(),
       open: (id) => this.visit(id),
+      changed: () => tabs.tell({ kind: "list" }),
       removed: (entry) => this.#remove(entry),
       settings: () => this.settings(),
       failed: (error) => this.failed(error),
     });
     this.thread = new Thread(this.client, null);
-    /** @type {Json[]} the versions of the conversation that is open */
-    this.family = [];
+    this.branching = new Branching(this);
+    this.naming = new Naming(this);
     /** @type {Map<string, Promise<string>>} */
     this.names = new Map();
     this.library.tidy();
@@ -97,7 +97,6 @@ export class App {
 
   settings() {
     showSettings(this.session, {
-      looked: () => this.tabs.tell({ kind: "look" }),
       changeKey: () => this.#askForKey(),
     });
   }
@@ -130,7 +129,6 @@ export class App {
     const thread = new Thread(this.client, null);
     thread.isWhole = id === null;
     this.thread = thread;
-    this.family = [];
     this.view.show(thread);
     this.composer.open(id ?? NEW);
     this.#listen(thread);
@@ -144,10 +142,10 @@ export class App {
       this.toasts.show("This conversation isn't there any more.");
       return this.begin();
     }
-    this.#named();
+    this.naming.show();
     if (turn === undefined) this.view.scrollToEnd();
     else this.view.scrollToTurn(turn);
-    await this.#loadFamily();
+    await this.branching.load();
   }
 
   /** @param {Thread} thread */
@@ -160,19 +158,19 @@ export class App {
       if (change.kind === "conversation") this.#changedConversation(thread);
       this.composer.setRunning(thread.running !== null);
       for (const turn of thread.turns) {
-        if (!isOver(turn) && !running.has(turn)) this.#began(turn, running);
+        if (!isOver(turn)) running.add(turn);
         if (isOver(turn) && running.delete(turn)) this.#ended(thread, turn);
       }
-      if (change.kind === "turns") this.#showVersions();
-      if (thread.conversation && change.kind === "turn" && change.turn.live?.id && !change.turn.live.ended) {
+      if (change.kind === "turns") this.branching.show();
+      if (
+        thread.conversation &&
+        change.kind === "turn" &&
+        change.turn.live?.id &&
+        !change.turn.live.ended
+      ) {
         this.tabs.tell({ kind: "thread", conversation: thread.conversation.id });
       }
     });
-  }
-
-  /** @param {Turn} turn @param {Set<Turn>} running */
-  #began(turn, running) {
-    running.add(turn);
   }
 
   /** @param {Thread} thread @param {Turn} turn */
@@ -180,11 +178,13 @@ export class App {
     const { live } = turn;
     if (live?.response?.status === "completed") this.announcer.answered(live.text);
     else this.announcer.say(live?.refusal || "The answer has ended early.");
-    if (live?.response === null && live.error) this.composer.giveBack(textOfQuestion(turn.user ?? {}));
+    if (live?.response === null && live.error)
+      this.composer.giveBack(textOfQuestion(turn.user ?? {}));
     if (live?.error instanceof ApiError && live.error.status === 401) this.#askForKey();
-    if (thread.conversation) this.tabs.tell({ kind: "thread", conversation: thread.conversation.id });
+    if (thread.conversation)
+      this.tabs.tell({ kind: "thread", conversation: thread.conversation.id });
     this.library.refresh();
-    this.#lookForTitle(thread);
+    this.naming.lookForTitle(thread);
   }
 
   /** @param {Thread} thread it has come to be, or is another by now */
@@ -193,36 +193,12 @@ export class App {
     if (!id || thread !== this.thread) return;
     if (addressed() !== id) {
       settleAt(id);
-      const asked = textOfQuestion(thread.turns[0]?.user ?? {});
-      this.library.callNames.set(rootOf(/** @type {Json} */ (thread.conversation)), asked.slice(0, CALL_NAME));
+      this.naming.callByFirstWords(thread);
       this.composer.rename(id);
       this.library.refresh();
       this.tabs.tell({ kind: "list" });
     }
-    this.#named();
-  }
-
-  #named() {
-    const { conversation } = this.thread;
-    const name = conversation ? this.library.titleOf(conversation) : "Antiphon";
-    document.title = conversation ? `${name} · Antiphon` : name;
-    this.heading.textContent = name;
-    this.sidebar.mark(conversation && rootOf(conversation));
-  }
-
-  /** @param {Thread} thread */
-  async #lookForTitle(thread) {
-    for (const delay of TITLE_LOOKS_MS) {
-      const { conversation } = thread;
-      if (!conversation || conversation.title || thread.closed) return;
-      await new Promise((resolve) => setTimeout(resolve, delay));
-      const found = await this.client.conversation(conversation.id).catch(() => null);
-      if (!found?.title || thread.closed) continue;
-      thread.conversation = found;
-      this.#named();
-      this.tabs.tell({ kind: "list" });
-      await this.library.refresh();
-    }
+    this.naming.show();
   }
 
   /** @param {Turn} turn @param {import("./chat/notices.js").Action} action */
@@ -235,88 +211,31 @@ export class App {
       case "edit":
         return this.view.views.get(turn)?.edit();
       case "again":
-        return this.#again(turn);
+        return this.branching.again(turn);
       default:
-        return this.#branch(turn, turn.user?.content ?? []);
+        return this.branching.branch(turn, turn.user?.content ?? []);
     }
-  }
-
-  /** @param {Turn} turn */
-  async #again(turn) {
-    const isLast = this.thread.turns.at(-1) === turn;
-    const isEmpty = turn.items.length === 0;
-    if (!isLast || !isEmpty) return this.#branch(turn, turn.user?.content ?? []);
-    try {
-      await this.thread.again(turn, this.session.model);
-    } catch (error) {
-      await this.failed(error);
-    }
-  }
-
-  /** @param {Turn} turn @param {string} text */
-  #edited(turn, text) {
-    const files = (turn.user?.content ?? []).filter((/** @type {Json} */ part) => part.type === "input_file");
-    return this.#branch(turn, [...files, { type: "input_text", text }]);
-  }
-
-  /** Ask again from where a turn began, and keep what there is. @param {Turn} turn @param {Json[]} content */
-  async #branch(turn, content) {
-    if (this.thread.running) return this.toasts.show("An answer is still being written.");
-    const index = this.thread.turns.indexOf(turn);
-    try {
-      const branch = await this.thread.branchBefore(turn);
-      goTo(branch.id);
-      await this.open(branch.id, { turn: index - 1 });
-      this.thread.send(content, this.session.model);
-      this.view.scrollToEnd();
-      await this.#loadFamily();
-    } catch (error) {
-      await this.failed(error);
-    }
-  }
-
-  async #loadFamily() {
-    const { thread } = this;
-    if (!thread.conversation?.metadata.branch_root) return;
-    const family = await this.library.family(thread.conversation).catch(() => []);
-    if (thread !== this.thread) return;
-    this.family = family;
-    this.#showVersions();
-  }
-
-  #showVersions() {
-    const { conversation, turns, isWhole } = this.thread;
-    if (!conversation || !isWhole || this.family.length < 2) return;
-    this.view.showVersions((turn) => {
-      const index = turns.indexOf(turn);
-      const versions = versionsAt(conversation, index, this.family);
-      const at = versions.findIndex((each) => each.id === conversation.id);
-      const go = (/** @type {number} */ to) => {
-        goTo(versions[to].id);
-        this.open(versions[to].id, { turn: index });
-      };
-      return { count: versions.length, at, go };
-    });
   }
 
   /** @param {Json} entry */
   #remove(entry) {
     this.library.remove(entry);
-    this.tabs.tell({ kind: "list" });
     const isOpen = this.thread.conversation && rootOf(this.thread.conversation) === rootOf(entry);
     if (isOpen) this.begin();
     const act = () => {
       this.library.restore(entry);
-      this.tabs.tell({ kind: "list" });
       if (isOpen) this.visit(entry.id);
     };
-    this.toasts.show(`Deleted “${this.library.titleOf(entry)}”.`, { label: "Undo", act, ms: UNDO_MS });
+    this.toasts.show(`Deleted “${this.library.titleOf(entry)}”.`, {
+      label: "Undo",
+      act,
+      ms: UNDO_MS,
+    });
   }
 
   async #askForKey() {
     if (document.querySelector("dialog[open]")) return;
     await askForKey(this.session);
-    this.tabs.tell({ kind: "key" });
     this.thread.close();
     this.thread = new Thread(this.client, null);
     await this.start();
@@ -347,7 +266,10 @@ export class App {
         if (news.conversation === this.composer.conversation) this.composer.reload();
         return;
       case "key":
-        return this.session.enter().then(() => this.start(), () => {});
+        return this.session.enter().then(
+          () => this.start(),
+          () => {},
+        );
     }
   }
 }

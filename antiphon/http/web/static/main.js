@@ -36,7 +36,9 @@ function settleList() {
   if (narrow.matches && isShown) app.sidebar.search.focus();
 }
 
-const toggle = iconButton("Conversations", icon("menu"), toggleList, { "aria-controls": "sidebar" });
+const toggle = iconButton("Conversations", icon("menu"), toggleList, {
+  "aria-controls": "sidebar",
+});
 const scrim = h("div", { class: "scrim", onclick: toggleList });
 const begin = iconButton("New chat", icon("plus"), () => app.begin());
 app.composer.extra.append(models.element);

@@ -6,6 +6,7 @@
 
 import { ApiError, Unreachable } from "./errors.js";
 import { serverEvents } from "./sse.js";
+import { upload } from "./upload.js";
 
 /** @typedef {Record<string, any>} Json */
 /** @typedef {{data: Json[], has_more: boolean, last_id: string}} List */
@@ -183,28 +184,8 @@ export class Client {
    * @param {{signal?: AbortSignal, progress?: (share: number) => void}} options
    * @returns {Promise<Json>}
    */
-  upload(file, { signal, progress = () => {} } = {}) {
-    const form = new FormData();
-    form.append("purpose", "user_data");
-    form.append("file", file, file.name);
-    // `fetch` says nothing of what has left so far.
-    const request = new XMLHttpRequest();
-    return new Promise((resolve, reject) => {
-      request.open("POST", `${this.base}/v1/files`);
-      for (const [name, value] of Object.entries(this.#headers())) {
-        request.setRequestHeader(name, value);
-      }
-      request.responseType = "json";
-      request.upload.onprogress = (event) => progress(event.loaded / event.total);
-      request.onload = () => {
-        if (request.status === 200) resolve(request.response);
-        else reject(new ApiError(request.status, request.response?.error ?? {}));
-      };
-      request.onerror = () => reject(new Unreachable());
-      request.onabort = () => reject(new DOMException("aborted", "AbortError"));
-      signal?.addEventListener("abort", () => request.abort());
-      request.send(form);
-    });
+  upload(file, options = {}) {
+    return upload(`${this.base}/v1/files`, this.#headers(), file, options);
   }
 
   /** @returns {Record<string, string>} */

@@ -17,6 +17,8 @@ export class ApiError extends Error {
     const after = Number(headers.get("retry-after-ms"));
     /** @type {number | null} how long to wait before the next try, in ms */
     this.retryAfterMs = after > 0 ? after : null;
+    /** @type {number | null} when that is over, as `Date.now()` counts */
+    this.retryAt = after > 0 ? Date.now() + after : null;
     /** Whether the server says that nothing was done, so that it may be sent again. */
     this.mayRetry = headers.get("x-should-retry") === "true";
   }

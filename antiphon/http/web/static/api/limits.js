@@ -1,6 +1,8 @@
 // Where the caller stands with their limits, as the headers of an answer say it.
 
-/** @typedef {{name: "requests" | "tokens", limit: number, remaining: number, resetMs: number}} Limit */
+/**
+ * @typedef {{name: "requests" | "tokens", limit: number, remaining: number, resetMs: number}} Limit
+ */
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 

@@ -1,5 +1,5 @@
-// Server-sent events, read from the body of a fetch. Only what the API sends: `event:` is said again
-// in the data, and comment lines are signs of life.
+// Server-sent events, read from the body of a fetch. Only what the API sends: `event:` is said
+// again in the data, and comment lines are signs of life.
 
 /** @typedef {Record<string, any>} ServerEvent */
 

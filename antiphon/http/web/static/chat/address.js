@@ -13,7 +13,11 @@ export function addressOf(id) {
   return id === null ? "/" : PREFIX + id;
 }
 
-/** Another conversation is open from now on, and the browser's way back leads to this one. @param {string | null} id */
+/**
+ * Another conversation is open from now on, and the browser's way back leads to this one.
+ *
+ * @param {string | null} id
+ */
 export function goTo(id) {
   if (id !== addressed()) history.pushState(null, "", addressOf(id));
 }

@@ -19,7 +19,9 @@ import { sleep } from "./patience.js";
  */
 
 const BACKOFF_MS = [300, 1000, 2000, 4000, 8000];
-/** An event that says that something went wrong may be about the connection, or about the answer. */
+/**
+ * An event that says that something went wrong may be about the connection, or about the answer.
+ */
 const MOST_ERRORS = 4;
 /** How often a full server is asked again. */
 const MOST_REFUSALS = 6;
@@ -263,9 +265,7 @@ export class Answer {
 
 /** @param {Json} item */
 export function textOf(item) {
-  return (item.content ?? [])
-    .map((/** @type {Json} */ part) => part.text ?? "")
-    .join("");
+  return (item.content ?? []).map((/** @type {Json} */ part) => part.text ?? "").join("");
 }
 
 /** @param {Json} item */

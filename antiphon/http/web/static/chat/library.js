@@ -31,6 +31,8 @@ export class Library {
     this.callNames = new Map();
     this.after = "";
     this.asked = 0;
+    /** @type {Set<string>} what was deleted here: other tabs see to their own */
+    this.deletedHere = new Set();
     addEventListener("pagehide", () => this.#bury({ keepalive: true }));
   }
 
@@ -85,7 +87,12 @@ export class Library {
     await this.#each(entry, (id) => this.client.updateConversation(id, { archived }));
   }
 
-  /** Whether the model is told in it what is remembered. @param {Json} entry @param {boolean} memory */
+  /**
+   * Whether the model is told in it what is remembered.
+   *
+   * @param {Json} entry
+   * @param {boolean} memory
+   */
   async useMemory(entry, memory) {
     await this.#each(entry, (id) => this.client.updateConversation(id, { memory }));
   }
@@ -93,6 +100,7 @@ export class Library {
   /** Hide it, and delete it when nobody takes that back in time. @param {Json} entry */
   remove(entry) {
     const root = rootOf(entry);
+    this.deletedHere.add(PREFIX + root);
     kept.set(PREFIX + root, { ids: [entry.id], due: Date.now() + UNDO_MS });
     this.changed.emit();
     this.family(entry).then(
@@ -129,7 +137,7 @@ export class Library {
     /** @type {Map<string, Json>} */
     const found = new Map([[conversation.id, conversation]]);
     for (const archived of [false, true]) {
-      for (let after = "", more = true; more; ) {
+      for (let after = "", more = true; more;) {
         const page = await this.client.conversations({ archived, after, limit: 100 });
         for (const each of page.data) if (rootOf(each) === root) found.set(each.id, each);
         after = page.last_id;
@@ -159,7 +167,8 @@ export class Library {
   async #bury({ keepalive = false } = {}) {
     for (const name of kept.names(PREFIX)) {
       const noted = kept.get(name);
-      if (!noted || (noted.due > Date.now() && !keepalive)) continue;
+      const isDue = noted && (noted.due <= Date.now() || (keepalive && this.deletedHere.has(name)));
+      if (!isDue) continue;
       const results = noted.ids.map((/** @type {string} */ id) =>
         this.client.deleteConversation(id, { keepalive }).catch((error) => {
           // What is gone already is what was wanted.

@@ -30,7 +30,8 @@ export function noticesOf(turn) {
   ];
   if (response) notices.push(...ending(response, turn));
   else if (live?.error) notices.push(refused(live.error));
-  else if (live) notices.push({ tone: "note", text: "Stopped before it was sent.", action: "again" });
+  else if (live)
+    notices.push({ tone: "note", text: "Stopped before it was sent.", action: "again" });
   if (live) notices.push(...leftOf(live));
   return notices;
 }
@@ -75,7 +76,9 @@ function queued(live) {
   const expected = live.expectedMs;
   if (expected === null) return `${why}.`;
   const rest = live.startedAt + expected - Date.now();
-  return rest > 1000 ? `${why}. Yours should begin in about ${spanOf(rest)}.` : `${why}. Yours is next.`;
+  return rest > 1000
+    ? `${why}. Yours should begin in about ${spanOf(rest)}.`
+    : `${why}. Yours is next.`;
 }
 
 /** @param {string | null} why @param {string | null} model @returns {Notice[]} */
@@ -121,7 +124,10 @@ function filesOf(response) {
     const name = `“${filename}”`;
     const why = sentence({ message: reason });
     if (fate === "failed") {
-      found.push({ tone: "warning", text: `${name} could not be read, so the model didn't see it. ${why}` });
+      found.push({
+        tone: "warning",
+        text: `${name} could not be read, so the model didn't see it. ${why}`,
+      });
     } else if (fate === "not_ready") {
       found.push({
         tone: "warning",
@@ -178,8 +184,11 @@ function refused(error) {
     return { tone: "error", text: "The server wants a key.", action: "key" };
   }
   if (error.status === 429) {
-    const until = error.retryAfterMs === null ? undefined : Date.now() + error.retryAfterMs;
-    return { tone: "warning", text: error.message, action: "again", until };
+    const until = error.retryAt ?? undefined;
+    const rest = (until ?? 0) - Date.now();
+    const when = rest > 0 ? ` You can send it again in ${spanOf(rest)}.` : "";
+    const text = `${sentence(error)}${when}`;
+    return { tone: "warning", text, action: "again", until };
   }
   if (error.status === 404 && error.param === null) {
     return { tone: "error", text: "This answer is gone: it was deleted.", action: "again" };
@@ -187,7 +196,11 @@ function refused(error) {
   return { tone: "error", text: error.message, action: error.status === 400 ? "edit" : "again" };
 }
 
-/** What is left of the caller's limits, where that is little. @param {import("./answer.js").Answer} live */
+/**
+ * What is left of the caller's limits, where that is little.
+ *
+ * @param {import("./answer.js").Answer} live
+ */
 function leftOf(live) {
   /** @type {Notice[]} */
   const found = [];

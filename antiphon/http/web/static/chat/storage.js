@@ -53,7 +53,10 @@ class Shelf {
   names(prefix) {
     const kept = this.storage ? Object.keys(this.storage) : [];
     const own = kept.filter((name) => name.startsWith("antiphon."));
-    const all = new Set([...own.map((name) => name.slice("antiphon.".length)), ...this.here.keys()]);
+    const all = new Set([
+      ...own.map((name) => name.slice("antiphon.".length)),
+      ...this.here.keys(),
+    ]);
     return [...all].filter((name) => name.startsWith(prefix));
   }
 }

@@ -9,7 +9,9 @@ import { branchMetadata, rootOf } from "./versions.js";
 /** @typedef {import("../api/client.js").Client} Client */
 /** @typedef {import("../api/client.js").Json} Json */
 /** @typedef {import("./turns.js").Turn} Turn */
-/** @typedef {{kind: "turns"} | {kind: "conversation"} | {kind: "turn" | "text", turn: Turn}} Change */
+/**
+ * @typedef {{kind: "turns"} | {kind: "conversation"} | {kind: "turn" | "text", turn: Turn}} Change
+ */
 
 const PAGE = 100;
 /** Of a sent message that has no conversation yet. */
@@ -77,7 +79,12 @@ export class Thread {
     return this.#resend(sent);
   }
 
-  /** Answer a turn anew in its place: nothing came of it. @param {Turn} turn @param {string} model */
+  /**
+   * Answer a turn anew in its place: nothing came of it.
+   *
+   * @param {Turn} turn
+   * @param {string} model
+   */
   async again(turn, model) {
     const content = turn.user?.content ?? [];
     const id = turn.response?.id ?? turn.live?.id;
@@ -181,7 +188,7 @@ export class Thread {
     const id = this.conversation?.id ?? "";
     const list = async (/** @type {"items" | "responses"} */ what) => {
       const found = [];
-      for (let after = ""; ; ) {
+      for (let after = ""; ;) {
         const page = await this.client[what](id, { limit: PAGE, after });
         found.push(...page.data);
         if (!page.has_more || this.closed) return found.reverse();

@@ -45,7 +45,12 @@ export class Attachments {
     for (const file of files) {
       /** @type {Attachment} */
       const added = {
-        file, state: "uploading", share: 0, id: null, reason: "", leaving: new AbortController(),
+        file,
+        state: "uploading",
+        share: 0,
+        id: null,
+        reason: "",
+        leaving: new AbortController(),
       };
       this.all.push(added);
       this.#bring(added);

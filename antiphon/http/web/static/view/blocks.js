@@ -116,7 +116,12 @@ export class Blocks {
     return false;
   }
 
-  /** @param {Going} going @param {string} window @param {boolean} isLast @param {boolean} isWhole */
+  /**
+   * @param {Going} going
+   * @param {string} window
+   * @param {boolean} isLast
+   * @param {boolean} isWhole
+   */
   #goOn(going, window, isLast, isWhole) {
     const { used, isOver } = going.take(window, isWhole);
     this.settled += used;

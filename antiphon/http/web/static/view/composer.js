@@ -15,7 +15,6 @@ export class Composer {
    * @param {import("../api/client.js").Client} desk.client
    * @param {(content: import("../api/client.js").Json[]) => void} desk.send
    * @param {() => void} desk.stop
-   * @param {(conversation: string) => void} desk.drafted
    */
   constructor(desk) {
     this.desk = desk;
@@ -25,10 +24,23 @@ export class Composer {
     this.timer = 0;
     this.attachments = new Attachments(desk.client, () => this.#update());
     this.area = h("textarea", {
-      id: "message", class: "words", rows: 1, placeholder: "Message Antiphon", "aria-label": "Message", dir: "auto",
-      enterKeyHint: "send", oninput: () => this.#typed(), onkeydown: this.#key, onpaste: this.#pasted,
+      id: "message",
+      class: "words",
+      rows: 1,
+      placeholder: "Message Antiphon",
+      "aria-label": "Message",
+      dir: "auto",
+      enterKeyHint: "send",
+      oninput: () => this.#typed(),
+      onkeydown: this.#key,
+      onpaste: this.#pasted,
     });
-    const picker = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files" });
+    const picker = h("input", {
+      type: "file",
+      multiple: true,
+      hidden: true,
+      "aria-label": "Files",
+    });
     picker.addEventListener("change", () => {
       this.attachments.add([...(picker.files ?? [])]);
       picker.value = "";
@@ -59,7 +71,8 @@ export class Composer {
   /** Another tab has written on this draft. */
   reload() {
     const { conversation } = this;
-    if (conversation && document.activeElement !== this.area) this.area.value = draftOf(conversation);
+    if (conversation && document.activeElement !== this.area)
+      this.area.value = draftOf(conversation);
     this.#update();
   }
 
@@ -84,6 +97,14 @@ export class Composer {
   giveBack(text) {
     if (!this.area.value) this.area.value = text;
     this.#typed();
+  }
+
+  /** What was given back is sent after all. @param {string} text */
+  takeBack(text) {
+    if (this.area.value !== text) return;
+    this.area.value = "";
+    this.#keep();
+    this.#update();
   }
 
   /** @param {Event} event */
@@ -134,7 +155,6 @@ export class Composer {
     const text = this.area.value;
     if (conversation === null || draftOf(conversation) === text) return;
     keepDraft(conversation, text);
-    this.desk.drafted(conversation);
   }
 
   get #canSend() {

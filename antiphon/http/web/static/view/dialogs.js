@@ -17,8 +17,13 @@ export function dialog(title, ...children) {
 export function askForKey(session) {
   return new Promise((resolve) => {
     const field = h("input", {
-      type: "password", class: "field", required: true, autocomplete: "off", spellcheck: false,
-      "aria-label": "API key", placeholder: "sk-…",
+      type: "password",
+      class: "field",
+      required: true,
+      autocomplete: "off",
+      spellcheck: false,
+      "aria-label": "API key",
+      placeholder: "sk-…",
     });
     const remember = h("input", { type: "checkbox", checked: session.isRemembered });
     const problem = h("p", { class: "notice error", role: "alert", hidden: true });
@@ -41,10 +46,20 @@ export function askForKey(session) {
     const form = h(
       "form",
       { onsubmit: submit },
-      h("p", {}, "This server answers people with a key. Whoever runs it makes one with ", h("code", {}, "antiphon keys create"), "."),
+      h(
+        "p",
+        {},
+        "This server answers people with a key. Whoever runs it makes one with ",
+        h("code", {}, "antiphon keys create"),
+        ".",
+      ),
       field,
       h("label", { class: "check" }, remember, "Remember it in this browser"),
-      h("p", { class: "hint" }, "Otherwise it is forgotten with this tab. It is sent to this server and nowhere else."),
+      h(
+        "p",
+        { class: "hint" },
+        "Otherwise it is forgotten with this tab. It is sent to this server and nowhere else.",
+      ),
       problem,
       h("div", { class: "row" }, h("button", { type: "submit", class: "button" }, "Continue")),
     );
@@ -71,7 +86,11 @@ const KEYS = [
 export function showKeys() {
   const close = h("button", { type: "submit", class: "button" }, "Close");
   const rows = KEYS.flatMap(([keys, what]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, what)]);
-  const box = dialog("Keyboard", h("dl", { class: "keys" }, ...rows), h("form", { method: "dialog", class: "row" }, close));
+  const box = dialog(
+    "Keyboard",
+    h("dl", { class: "keys" }, ...rows),
+    h("form", { method: "dialog", class: "row" }, close),
+  );
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();

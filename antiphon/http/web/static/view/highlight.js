@@ -1,20 +1,44 @@
-// Colours for code, in the languages that people ask for. Each is fetched from this server when there
-// is code in it; until then, and in all others, code is plain.
+// Colours for code, in the languages that people ask for. Each is fetched from this server when
+// there is code in it; until then, and in all others, code is plain.
 
 import hljs from "../../libraries/highlight/core.min.js";
 import "../../libraries/purify.min.js";
 
 const purify = /** @type {any} */ (globalThis).DOMPurify;
 const LANGUAGES = new Set(
-  ("bash c cpp csharp css diff dockerfile go ini java javascript json kotlin markdown php python " +
-    "ruby rust shell sql swift typescript xml yaml").split(" "),
+  (
+    "bash c cpp csharp css diff dockerfile go ini java javascript json kotlin markdown php python " +
+    "ruby rust shell sql swift typescript xml yaml"
+  ).split(" "),
 );
 /** @type {Record<string, string>} */
 const ALSO = {
-  "c++": "cpp", "c#": "csharp", cs: "csharp", console: "shell", docker: "dockerfile", golang: "go",
-  h: "c", hpp: "cpp", html: "xml", js: "javascript", jsx: "javascript", kt: "kotlin", md: "markdown",
-  mjs: "javascript", patch: "diff", py: "python", py3: "python", python3: "python", rb: "ruby",
-  rs: "rust", sh: "bash", svg: "xml", toml: "ini", ts: "typescript", tsx: "typescript", yml: "yaml",
+  "c++": "cpp",
+  "c#": "csharp",
+  cs: "csharp",
+  console: "shell",
+  docker: "dockerfile",
+  golang: "go",
+  h: "c",
+  hpp: "cpp",
+  html: "xml",
+  js: "javascript",
+  jsx: "javascript",
+  kt: "kotlin",
+  md: "markdown",
+  mjs: "javascript",
+  patch: "diff",
+  py: "python",
+  py3: "python",
+  python3: "python",
+  rb: "ruby",
+  rs: "rust",
+  sh: "bash",
+  svg: "xml",
+  toml: "ini",
+  ts: "typescript",
+  tsx: "typescript",
+  yml: "yaml",
   zsh: "bash",
 };
 /** Longer code stays plain: colours must not cost anybody a frame. */

@@ -47,7 +47,7 @@ export class LongTable {
 
   /** @param {Token} token @param {any[]} rows */
   #add(token, rows) {
-    for (let at = 0; at < rows.length; ) {
+    for (let at = 0; at < rows.length;) {
       const room = PART - this.body.childElementCount;
       if (room <= 0) {
         this.#begin();
@@ -76,7 +76,9 @@ export class LongTable {
 
   #measured() {
     const cells = [...this.table.querySelectorAll("thead th")];
-    const widths = cells.map((cell) => Math.max(NARROWEST_PX, Math.ceil(cell.getBoundingClientRect().width)));
+    const widths = cells.map((cell) =>
+      Math.max(NARROWEST_PX, Math.ceil(cell.getBoundingClientRect().width)),
+    );
     cells.forEach((cell, index) => {
       /** @type {HTMLElement} */ (cell).style.width = `${widths[index]}px`;
     });

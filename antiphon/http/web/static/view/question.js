@@ -18,10 +18,18 @@ const FOLDED_LINES = 18;
  */
 export function question(item, nameOf) {
   const text = textOfQuestion(item);
-  const files = (item.content ?? []).filter((/** @type {Json} */ part) => part.type === "input_file");
+  const files = (item.content ?? []).filter(
+    (/** @type {Json} */ part) => part.type === "input_file",
+  );
   const bubble = h("div", { class: "bubble" });
   if (files.length) {
-    bubble.append(h("ul", { class: "files" }, files.map((/** @type {Json} */ f) => chip(f, nameOf))));
+    bubble.append(
+      h(
+        "ul",
+        { class: "files" },
+        files.map((/** @type {Json} */ f) => chip(f, nameOf)),
+      ),
+    );
   }
   if (text) bubble.append(...words(text));
   return h("div", { class: "question" }, h("h2", { class: "visually-hidden" }, "You said"), bubble);
@@ -37,7 +45,10 @@ function words(text) {
   const clean = harmless(text);
   const body = h("div", { class: "words" });
   const show = (/** @type {string} */ shown) =>
-    fill(body, ...pieces(shown, PIECE).map((piece) => h("p", { class: "plain", dir: "auto" }, piece)));
+    fill(
+      body,
+      ...pieces(shown, PIECE).map((piece) => h("p", { class: "plain", dir: "auto" }, piece)),
+    );
   const lines = clean.split("\n", FOLDED_LINES + 1);
   if (clean.length <= FOLDED && lines.length <= FOLDED_LINES) {
     show(clean);
@@ -48,7 +59,9 @@ function words(text) {
   let isOpen = false;
   const draw = () => {
     show(isOpen ? clean : `${beginning}…`);
-    more.textContent = isOpen ? "Show less" : `Show all ${clean.length.toLocaleString("en")} characters`;
+    more.textContent = isOpen
+      ? "Show less"
+      : `Show all ${clean.length.toLocaleString("en")} characters`;
     more.setAttribute("aria-expanded", String(isOpen));
   };
   more.addEventListener("click", () => {
@@ -62,6 +75,7 @@ function words(text) {
 /** @param {Json} part @param {(file: string) => Promise<string>} nameOf */
 function chip(part, nameOf) {
   const name = h("bdi", {}, part.filename ?? "File");
-  if (part.file_id && !part.filename) nameOf(part.file_id).then((found) => (name.textContent = found));
+  if (part.file_id && !part.filename)
+    nameOf(part.file_id).then((found) => (name.textContent = found));
   return h("li", { class: "file-chip" }, icon("file"), name);
 }

@@ -15,12 +15,21 @@ export class Rating {
     this.down = iconButton("Bad answer", icon("thumbDown"), () => this.#rate("down"));
     this.buttons = [this.up, this.down];
     this.reason = h("input", {
-      type: "text", class: "field", maxLength: 4000, "aria-label": "Why? (optional)",
-      placeholder: "Why? (optional)", autocomplete: "off",
+      type: "text",
+      class: "field",
+      maxLength: 4000,
+      "aria-label": "Why? (optional)",
+      placeholder: "Why? (optional)",
+      autocomplete: "off",
     });
     this.said = h("span", { class: "said", role: "status" });
     const send = h("button", { type: "submit", class: "button small" }, "Send");
-    this.form = h("form", { class: "rating", hidden: true, onsubmit: this.#explain }, this.reason, send);
+    this.form = h(
+      "form",
+      { class: "rating", hidden: true, onsubmit: this.#explain },
+      this.reason,
+      send,
+    );
     this.form.append(this.said);
     this.#show(this.rating);
   }

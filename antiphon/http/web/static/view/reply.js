@@ -1,4 +1,5 @@
-// What was answered: the text as it comes, what there is to say of it, and what can be done with it.
+// What was answered: the text as it comes, what there is to say of it, and what can be done with
+// it.
 
 import { refusalOf, textOf } from "../chat/answer.js";
 import { noticesOf } from "../chat/notices.js";
@@ -86,7 +87,8 @@ export class Reply {
     clearTimeout(this.timer);
     const notices = noticesOf(this.turn);
     // While text comes, the text says enough.
-    const shown = this.turn.live?.phase === "writing" ? notices.filter((n) => n.tone !== "quiet") : notices;
+    const shown =
+      this.turn.live?.phase === "writing" ? notices.filter((n) => n.tone !== "quiet") : notices;
     fill(
       this.notices,
       ...shown.map(({ tone, text, detail, action }) =>

@@ -13,7 +13,6 @@ const MONTH_S = 30 * 86_400;
 /**
  * @param {import("../chat/session.js").Session} session
  * @param {object} desk
- * @param {() => void} desk.looked
  * @param {() => void} desk.changeKey
  */
 export function showSettings(session, desk) {
@@ -22,8 +21,15 @@ export function showSettings(session, desk) {
   const close = h("button", { type: "submit", class: "button" }, "Close");
   const box = dialog(
     "Settings",
-    h("section", {}, h("h3", {}, "Look"), looks(desk.looked)),
-    session.key ? h("section", {}, h("h3", {}, "Key"), keyRow(session, () => box.close(), desk)) : "",
+    h("section", {}, h("h3", {}, "Look"), looks()),
+    session.key
+      ? h(
+          "section",
+          {},
+          h("h3", {}, "Key"),
+          keyRow(session, () => box.close(), desk),
+        )
+      : "",
     h("section", {}, h("h3", {}, "Used in the last 30 days"), usage),
     h("section", {}, h("h3", {}, "Remembered about you"), memory),
     h("form", { method: "dialog", class: "row" }, close),
@@ -36,14 +42,16 @@ export function showSettings(session, desk) {
   showMemory(session.client, memory);
 }
 
-/** @param {() => void} looked */
-function looks(looked) {
+function looks() {
   const choices = LOOKS.map(({ name, label }) => {
-    const onchange = () => {
-      setLook(name);
-      looked();
-    };
-    const field = h("input", { type: "radio", name: "look", value: name, checked: look() === name, onchange });
+    const onchange = () => setLook(name);
+    const field = h("input", {
+      type: "radio",
+      name: "look",
+      value: name,
+      checked: look() === name,
+      onchange,
+    });
     return h("label", { class: "choice" }, field, h("span", {}, label));
   });
   return h("div", { class: "choices", role: "radiogroup", "aria-label": "Look" }, ...choices);
@@ -55,13 +63,21 @@ function looks(looked) {
  * @param {{changeKey: () => void}} desk
  */
 function keyRow(session, close, desk) {
-  const where = session.isRemembered ? "It is remembered in this browser." : "It is forgotten with this tab.";
+  const where = session.isRemembered
+    ? "It is remembered in this browser."
+    : "It is forgotten with this tab.";
   const onclick = () => {
     close();
     session.forget();
     desk.changeKey();
   };
-  return h("p", {}, where, " ", h("button", { type: "button", class: "link", onclick }, "Use another key"));
+  return h(
+    "p",
+    {},
+    where,
+    " ",
+    h("button", { type: "button", class: "link", onclick }, "Use another key"),
+  );
 }
 
 /** @param {import("../api/client.js").Client} client @param {HTMLElement} place */
@@ -93,15 +109,23 @@ async function showMemory(client, place) {
         iconButton("Forget this", icon("close"), () => client.forget(each.id).then(again, again)),
       ),
     );
-    const none = h("p", { class: "hint" }, "Nothing yet. What you add here is shown to the model in chats that use memory.");
+    const none = h(
+      "p",
+      { class: "hint" },
+      "Nothing yet. What you add here is shown to the model in chats that use memory.",
+    );
     fill(place, data.length ? h("ul", { class: "memories" }, rows) : none, adding(client, again));
     if (data.length > 1) {
       const all = () => client.forget().then(again, again);
-      place.append(h("button", { type: "button", class: "link", onclick: all }, "Forget everything"));
+      place.append(
+        h("button", { type: "button", class: "link", onclick: all }, "Forget everything"),
+      );
     }
   } catch (error) {
     const isMissing = error instanceof ApiError && error.status === 404;
-    const text = isMissing ? "This server remembers nothing." : /** @type {Error} */ (error).message;
+    const text = isMissing
+      ? "This server remembers nothing."
+      : /** @type {Error} */ (error).message;
     fill(place, h("p", { class: "hint" }, text));
   }
 }
@@ -109,13 +133,26 @@ async function showMemory(client, place) {
 /** @param {import("../api/client.js").Client} client @param {() => void} done */
 function adding(client, done) {
   const field = h("input", {
-    type: "text", class: "field", maxLength: 500, required: true, autocomplete: "off",
-    "aria-label": "Something to remember", placeholder: "Add something to remember",
+    type: "text",
+    class: "field",
+    maxLength: 500,
+    required: true,
+    autocomplete: "off",
+    "aria-label": "Something to remember",
+    placeholder: "Add something to remember",
   });
   const problem = h("span", { class: "hint", role: "alert" });
   const onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    client.remember(field.value.trim()).then(done, (error) => (problem.textContent = error.message));
+    client
+      .remember(field.value.trim())
+      .then(done, (error) => (problem.textContent = error.message));
   };
-  return h("form", { class: "row", onsubmit }, field, h("button", { type: "submit", class: "button small" }, "Add"), problem);
+  return h(
+    "form",
+    { class: "row", onsubmit },
+    field,
+    h("button", { type: "submit", class: "button small" }, "Add"),
+    problem,
+  );
 }

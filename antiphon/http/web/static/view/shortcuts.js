@@ -13,7 +13,10 @@ export function listenForKeys(act) {
   });
 }
 
-/** @param {KeyboardEvent} event @returns {"stop" | "begin" | "search" | "list" | "write" | "copy" | "keys" | null} */
+/**
+ * @param {KeyboardEvent} event
+ * @returns {"stop" | "begin" | "search" | "list" | "write" | "copy" | "keys" | null}
+ */
 function meaning(event) {
   const control = event.ctrlKey || event.metaKey;
   if (event.key === "Escape") return event.shiftKey ? "write" : "stop";

@@ -17,6 +17,7 @@ export class Sidebar {
    * @param {object} desk
    * @param {() => void} desk.begin
    * @param {(id: string) => void} desk.open
+   * @param {() => void} desk.changed
    * @param {(entry: Json) => void} desk.removed
    * @param {() => void} desk.settings
    * @param {(error: Error) => void} desk.failed
@@ -29,10 +30,19 @@ export class Sidebar {
     this.timer = 0;
     this.menu = new Menu();
     this.search = h("input", {
-      type: "search", class: "field", placeholder: "Search titles", "aria-label": "Search conversations",
-      autocomplete: "off", maxLength: 200, oninput: () => this.#searched(),
+      type: "search",
+      class: "field",
+      placeholder: "Search titles",
+      "aria-label": "Search conversations",
+      autocomplete: "off",
+      maxLength: 200,
+      oninput: () => this.#searched(),
     });
-    this.archive = h("button", { type: "button", class: "link", onclick: () => this.#toggleArchive() });
+    this.archive = h("button", {
+      type: "button",
+      class: "link",
+      onclick: () => this.#toggleArchive(),
+    });
     this.list = h("div", { class: "list" });
     const begin = h(
       "button",
@@ -49,7 +59,12 @@ export class Sidebar {
     this.element = h(
       "nav",
       { class: "sidebar", id: "sidebar", "aria-label": "Conversations" },
-      h("a", { class: "brand", href: "/", onclick: home }, h("span", { class: "mark" }), "Antiphon"),
+      h(
+        "a",
+        { class: "brand", href: "/", onclick: home },
+        h("span", { class: "mark" }),
+        "Antiphon",
+      ),
       begin,
       h("label", { class: "search" }, icon("search"), this.search),
       this.list,
@@ -109,9 +124,15 @@ export class Sidebar {
     const link = h("a", { href: addressOf(entry.id), dir: "auto", title, onclick }, title);
     link.dataset.root = root;
     if (root === this.open) link.setAttribute("aria-current", "page");
-    const button = iconButton(`More about ${title}`, icon("more"), () => this.#menu(entry, button, link), {
-      class: "icon-button more", "aria-haspopup": "menu",
-    });
+    const button = iconButton(
+      `More about ${title}`,
+      icon("more"),
+      () => this.#menu(entry, button, link),
+      {
+        class: "icon-button more",
+        "aria-haspopup": "menu",
+      },
+    );
     return h("li", {}, link, button);
   }
 
@@ -137,7 +158,11 @@ export class Sidebar {
   /** @param {Json} entry @param {HTMLElement} link */
   #rename(entry, link) {
     const field = h("input", {
-      type: "text", class: "field", value: entry.title ?? "", maxLength: 200, dir: "auto",
+      type: "text",
+      class: "field",
+      value: entry.title ?? "",
+      maxLength: 200,
+      dir: "auto",
       "aria-label": "New title",
     });
     let isOver = false;
@@ -176,7 +201,7 @@ export class Sidebar {
 
   /** @param {Promise<void>} work */
   #try(work) {
-    work.catch((error) => this.desk.failed(error));
+    work.then(this.desk.changed, (error) => this.desk.failed(error));
   }
 
   /** The list is drawn anew; whoever was in it stays there. */

@@ -14,7 +14,8 @@ export function sourcesOf(items, nameOf) {
   const cited = parts.flatMap((part) => part.annotations ?? []);
   /** @type {Map<string, string | undefined>} */
   const files = new Map();
-  for (const each of cited) if (each.type === "file_citation") files.set(each.file_id, each.filename);
+  for (const each of cited)
+    if (each.type === "file_citation") files.set(each.file_id, each.filename);
   if (files.size === 0) return [];
   const chips = [...files].map(([id, filename]) => {
     const name = h("bdi", {}, filename ?? "File");

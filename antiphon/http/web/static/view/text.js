@@ -24,7 +24,8 @@ export function directionOf(text) {
 }
 
 /**
- * Long text in pieces that end where lines do, as far as they can: a browser lays out each by itself.
+ * Long text in pieces that end where lines do, as far as they can: a browser lays out each by
+ * itself.
  *
  * @param {string} text
  * @param {number} size

@@ -22,11 +22,16 @@ export class ThreadView {
       "div",
       { class: "empty" },
       h("p", { class: "greeting" }, "What can I help with?"),
-      h("p", { class: "hint" }, "Enter sends, Shift and Enter begins a new line. Press ? for all keys."),
+      h(
+        "p",
+        { class: "hint" },
+        "Enter sends, Shift and Enter begins a new line. Press ? for all keys.",
+      ),
     );
     this.element = h("div", { class: "thread", tabIndex: -1, id: "thread" }, this.empty, this.list);
     this.toEnd = iconButton("To the newest message", icon("down"), () => this.scrollToEnd(), {
-      class: "icon-button to-end", hidden: true,
+      class: "icon-button to-end",
+      hidden: true,
     });
     this.isPinned = true;
     /** @type {Thread | null} */
@@ -52,7 +57,11 @@ export class ThreadView {
     this.#sync();
   }
 
-  /** Which versions there are of each turn. @param {(turn: Turn) => import("./turn-view.js").Versions} of */
+  /**
+   * Which versions there are of each turn.
+   *
+   * @param {(turn: Turn) => import("./turn-view.js").Versions} of
+   */
   showVersions(of) {
     for (const [turn, view] of this.views) view.showVersions(of(turn));
   }

@@ -54,7 +54,12 @@ export class TurnView {
   /** Let the question be written anew. */
   edit() {
     const text = textOfQuestion(this.turn.user ?? {});
-    const area = h("textarea", { class: "field", value: text, rows: 3, "aria-label": "Edit your message" });
+    const area = h("textarea", {
+      class: "field",
+      value: text,
+      rows: 3,
+      "aria-label": "Edit your message",
+    });
     const save = () => {
       const edited = area.value.trim();
       this.#drawQuestion();
