@@ -25,6 +25,7 @@ from bench.crowd import Crowd, Visit, attend
 
 _CONVERSATIONS = 40
 _BUSY = 24
+_TOKENS = 48
 _SLOTS = "16"
 _STEADY_S = 20.0
 _KILL_AFTER_S = 8.0
@@ -32,6 +33,8 @@ _UNDER_FIRE_S = 20.0
 _PATIENCE_S = 60.0
 _AFFINITY = 0.95
 _ONE_S = 30.0
+_ANSWERED = {"whole", "ended by the policy"}
+_HONEST = _ANSWERED | {"interrupted after its first token"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def loops() -> list[Visit]:
         def then(_: Visit) -> Visit:
             return visit((conversation + _BUSY) % _CONVERSATIONS, number + 1)
 
-        return Visit(0.0, ask(conversation, number, 48), "busy", then=then)
+        return Visit(0.0, ask(conversation, number, _TOKENS), "busy", then=then)
 
     return [visit(number, 1) for number in range(_BUSY)]
 
@@ -103,11 +106,15 @@ def ending(visit: Visit) -> str:
     call = visit.call
     if call.status != 200:
         return f"refused {call.status}"
-    if b"data: [DONE]" in call.raw and call.completion_tokens() == 48:
-        return "whole"
-    errors = [event["error"] for event in call.events() if "error" in event]
     spoken = "after its first token" if call.first_text_at is not None else "before any token"
-    return f"interrupted {spoken}" if errors else f"cut without a word {spoken}"
+    if any("error" in event for event in call.events()):
+        return f"interrupted {spoken}"
+    if b"data: [DONE]" not in call.raw:
+        return f"cut without a word {spoken}"
+    if b'"finish_reason":"content_filter"' in call.raw:
+        return "ended by the policy"
+    tokens = call.completion_tokens()
+    return "whole" if tokens == _TOKENS else f"over after {tokens} tokens"
 
 
 def under_fire(fleet: Fleet) -> tuple[Crowd, float]:
@@ -153,7 +160,7 @@ def main() -> int:
     print(f"answers while a replica was killed         {dict(endings)}")
     print(
         f"without a token at the kill                {len(waiting)}, "
-        f"whole: {sum(ending(each) == 'whole' for each in waiting)}"
+        f"answered: {sum(ending(each) in _ANSWERED for each in waiting)}"
     )
     print(f"conversations of the one that was killed   {_CONVERSATIONS - len(others)}")
     print(f"of the other's {len(others)} conversations moved      {len(away)}")
@@ -161,9 +168,12 @@ def main() -> int:
         problems.append("conversations do not stay where they are")
     if not gone or away:
         problems.append("others' conversations moved")
-    if set(endings) - {"whole", "interrupted after its first token"} or crowd.unfinished:
+    odd = [visit for visit in crowd.visits if ending(visit) not in _HONEST]
+    if odd or crowd.unfinished:
+        for visit in odd:
+            print(f"{visit.call.request_id}: {ending(visit)}: …{bytes(visit.call.raw[-400:])!r}")
         problems.append("an answer ended in another way than whole or as interrupted")
-    if not waiting or any(ending(each) != "whole" for each in waiting):
+    if not waiting or any(ending(each) not in _ANSWERED for each in waiting):
         problems.append("what had no token yet was not answered by the other replica")
     if not endings["interrupted after its first token"]:
         problems.append("nothing ran on the one that was killed")

@@ -59,6 +59,8 @@ class PyExecutor:
         self._canceled: list[int] = []
         self._leaked = 0
         self._started = 0
+        self._failed: set[tuple[int, ...]] = set()
+        """Prompts that failed by chance: once each, or nobody could tell chance from guilt."""
         self._late: list[tuple[float, Response]] = []
         self.blocks_used = 0
         self.iterations = 0
@@ -156,7 +158,10 @@ class PyExecutor:
 
     def _fails(self, submit: Submit) -> bool:
         self._started += 1
-        every = _is_nth(self._started, SWITCHES.request_fails_each)
+        prompt = tuple(submit.prompt)
+        every = _is_nth(self._started, SWITCHES.request_fails_each) and prompt not in self._failed
+        if every:
+            self._failed.add(prompt)
         return every or SWITCHES.failing in submit.prompt
 
     def _decode(self, request_id: int, active: _Active) -> list[Response]:

@@ -40,7 +40,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     step_throws_each: int | None = None
     """Every n-th iteration fails, and with it everybody who is active (`_handle_errors`)."""
     request_fails_each: int | None = None
-    """Every n-th request alone gets an error response at its start."""
+    """Every n-th request alone gets an error response at its start, each prompt only once."""
     failing: int | None = None
     """A prompt with this token always gets one."""
     poison: int | None = None
