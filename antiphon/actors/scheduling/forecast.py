@@ -3,6 +3,7 @@ what a router asks. Pure: every method takes `now`."""
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from antiphon.actors.scheduling.mirror import EngineMirror, Inside
 from antiphon.actors.scheduling.outlook import Outlook
@@ -13,6 +14,7 @@ from antiphon.actors.scheduling.releases import expected_releases
 from antiphon.ids import EngineRequest
 from antiphon.workload import WorkloadClass
 
+_ALL = frozenset(WorkloadClass)
 _LEAST_LEFT = 0.1
 """A step that should be over by now will take at least this part of itself more."""
 _SHARE_TOKENS = 8192.0
@@ -42,8 +44,8 @@ class Forecast:
         self._prompts: dict[EngineRequest, tuple[Sequence[int], str | None]] = {}
         self._stepped_at = -math.inf
         self._busy_since = -math.inf
-        self._releases: tuple[float, ...] = ()
-        self._releases_of: tuple[int, int, WorkloadClass] | None = None
+        self._releases: dict[tuple[WorkloadClass, frozenset[WorkloadClass]], tuple[float, ...]] = {}
+        self._releases_at: tuple[int, int] | None = None
 
     def restarted(self, *, kv_blocks: int, block_size: int, lets_pass: bool = False) -> None:
         """Another host runs the engine now, with nothing in it. `lets_pass` as in Capabilities."""
@@ -52,7 +54,7 @@ class Forecast:
         self.mirror.lets_pass = lets_pass
         self.prefixes.resize(blocks=kv_blocks, block_size=block_size)
         self._prompts.clear()
-        self._releases_of = None
+        self._releases_at = None
 
     def begun(
         self,
@@ -154,7 +156,11 @@ class Forecast:
         backlog, attended = mirror.backlog(passing=is_urgent(outlook.lane))
         releases: tuple[float, ...] = ()
         if self.predictor.slots_short(outlook, prompt_tokens + max_tokens):
-            releases = self._expected_releases(outlook, max_tokens)
+            releases = self._expected_releases(outlook, max_tokens, _ALL, outlook.joining)
+        shared = outlook.shared
+        if shared is not None and shared.short:
+            found = self._expected_releases(outlook, max_tokens, shared.lanes, 0)
+            shared = replace(shared, releases=found)
         # Not `replace`, which takes as long as all the rest.
         return Outlook(
             lane=outlook.lane,
@@ -163,7 +169,9 @@ class Forecast:
             block_size=outlook.block_size,
             running=outlook.running,
             reserved_blocks=outlook.reserved_blocks,
-            follows=outlook.follows,
+            shared=shared,
+            overtaking=outlook.overtaking,
+            longest_wait_s=outlook.longest_wait_s,
             ahead=outlook.ahead,
             ahead_prompt_tokens=outlook.ahead_prompt_tokens * self._new_share,
             ahead_blocks=outlook.ahead_blocks,
@@ -188,20 +196,26 @@ class Forecast:
             self._trust += (there - self._trust) * min(run.cached / _TRUST_TOKENS, 0.5)
             self._trust = max(self._trust, _LEAST_TRUST)
 
-    def _expected_releases(self, outlook: Outlook, max_tokens: int) -> tuple[float, ...]:
+    def _expected_releases(
+        self, outlook: Outlook, max_tokens: int, of: frozenset[WorkloadClass], joining: int
+    ) -> tuple[float, ...]:
         """Once a step: it is the same for all who ask meanwhile."""
-        key = (self.mirror.step, len(self.mirror.inside), outlook.lane)
-        if self._releases_of != key:
-            self._releases_of = key
+        now = (self.mirror.step, len(self.mirror.inside))
+        if self._releases_at != now:
+            self._releases_at = now
+            self._releases.clear()
+        found = self._releases.get((outlook.lane, of))
+        if found is None:
             if outlook.ahead > 0:
                 tokens = outlook.ahead_blocks * outlook.block_size - outlook.ahead_prompt_tokens
                 max_tokens = max(round(tokens / outlook.ahead) - outlook.block_size // 2, 1)
-            self._releases = expected_releases(
+            found = expected_releases(
                 self.mirror,
                 self.predictor.lengths,
-                of=outlook.follows,
-                joining=outlook.joining,
+                of=of,
+                joining=joining,
                 next_lane=outlook.lane,
                 next_max_tokens=max_tokens,
             )
-        return self._releases
+            self._releases[outlook.lane, of] = found
+        return found

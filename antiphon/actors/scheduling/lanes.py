@@ -1,5 +1,6 @@
 """One lane of a pool: who waits in it, in which order, and what it has had. Knows no slots."""
 
+import math
 from bisect import insort
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -12,6 +13,7 @@ from antiphon.ids import EngineRequest
 from antiphon.workload import Workload, WorkloadClass
 
 _MEAN_WEIGHT = 0.1
+_ARRIVALS_OVER_S = 30.0
 
 
 class Lane:
@@ -31,6 +33,8 @@ class Lane:
         self.blocks = 0
         self.mean_lease_s = mean_lease_s
         self.mean_prefill_s = 0.0
+        self._arrivals_s = 0.0
+        self._arrived_at = -math.inf
         self.waiting: dict[EngineRequest, Waiting] = {}
         self._tenants: dict[int, Tenants] = {}
         self._priorities: list[int] = []
@@ -49,6 +53,9 @@ class Lane:
             insort(self._priorities, -priority)
         self.waiting[ticket.request] = waiting
         tenants.add(waiting)
+        if not waiting.paused:
+            self._arrivals_s = self.arrivals_s(waiting.since) + 1 / _ARRIVALS_OVER_S
+            self._arrived_at = waiting.since
         live = len(self.waiting)
         self._by_age.push(ticket.queued_at, waiting, live)
         self._by_wait.push(waiting.since, waiting, live)
@@ -151,6 +158,11 @@ class Lane:
 
     def observe_prefill(self, seconds: float) -> None:
         self.mean_prefill_s += _MEAN_WEIGHT * (seconds - self.mean_prefill_s)
+
+    def arrivals_s(self, now: float) -> float:
+        """How many have come a second, of late."""
+        since_s = max(now - self._arrived_at, 0.0)
+        return self._arrivals_s * math.exp(-since_s / _ARRIVALS_OVER_S)
 
     def forget(self) -> None:
         for tenants in self._tenants.values():

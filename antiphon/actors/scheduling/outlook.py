@@ -1,12 +1,31 @@
 """How things stand for one more request of one workload: what a prediction is made from. A value,
 filled by the schedule from what it counts anyway, in O(lanes)."""
 
+import math
 from dataclasses import dataclass
 
 from antiphon.workload import WorkloadClass
 
 RELEASE_STEPS = (0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 4096)
 """The steps from now at which `Outlook.releases` counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The slots that lanes without a reserve share: how many there are, how many of them are taken,
+    and how many tickets that would have one of them are ahead."""
+
+    lanes: frozenset[WorkloadClass]
+    slots: int
+    running: int
+    ahead: int
+    releases: tuple[float, ...] = ()
+    """As those of the outlook, of these slots alone."""
+
+    @property
+    def short(self) -> int:
+        """How many of those running must end first."""
+        return max(self.running + self.ahead + 1 - self.slots, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +46,12 @@ class Outlook:
     """Leases, of whatever lane, in whatever state."""
     reserved_blocks: int
     """KV blocks that those leases hold."""
-    follows: frozenset[WorkloadClass] = frozenset(WorkloadClass)
-    """Whose slots it may have when they come free; all others go to others."""
+    shared: Shared | None = None
+    """What its lane may have at most; None where that is all."""
+    overtaking: float = 0.0
+    """How many a second come and are granted before it while it waits."""
+    longest_wait_s: float = math.inf
+    """After so long it gets one of `AGED_EVERY` slots that come free, whoever else waits."""
     ahead: int = 0
     ahead_prompt_tokens: float = 0
     ahead_blocks: int = 0

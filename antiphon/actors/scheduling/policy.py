@@ -7,6 +7,8 @@ from antiphon.actors.scheduling.tickets import Ticket
 from antiphon.scheduling_settings import SchedulingSettings
 from antiphon.workload import WorkloadClass
 
+AGED_EVERY = 4
+"""Of so many grants in a row, one goes to what has aged."""
 _LEAST_WEIGHT = 1e-3
 
 

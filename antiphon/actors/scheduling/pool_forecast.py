@@ -77,8 +77,13 @@ class PoolForecast:
         count, tokens, blocks = self._promised.ahead(lanes, now)
         if not count:
             return outlook
+        shared = outlook.shared
+        if shared is not None:
+            others, _, _ = self._promised.ahead(shared.lanes, now)
+            shared = replace(shared, ahead=shared.ahead + others)
         return replace(
             outlook,
+            shared=shared,
             ahead=outlook.ahead + count,
             ahead_prompt_tokens=outlook.ahead_prompt_tokens + tokens,
             ahead_blocks=outlook.ahead_blocks + blocks,

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from antiphon.actors.scheduling.lengths import AnswerLengths
 from antiphon.actors.scheduling.outlook import Outlook
+from antiphon.actors.scheduling.policy import AGED_EVERY
 from antiphon.actors.scheduling.rates import StepTimes, Work
 from antiphon.actors.scheduling.releases import steps_until
 from antiphon.workload import WorkloadClass
 
 _EARLY = 1 / 3
 """The median time of the k-th of events that come at random is that of k less this many."""
+_MOST_OVERTAKING = 0.6
+"""Where others come faster than slots do, that won't last: a wait is taken to grow by no more."""
 _LEAST_S = 1e-6
 _LONGEST_S = 86_400.0
 _CORRECTION_RATE = 0.03
@@ -102,7 +105,8 @@ class Predictor:
         self.times.doubt()
 
     def slots_short(self, outlook: Outlook, tokens: int) -> int:
-        """How many leases must end before a request of so many tokens has its slot."""
+        """How many leases, of whatever lane, must end before a request of so many tokens has its
+        slot."""
         short = outlook.ahead + 1 - outlook.free_slots
         size = max(outlook.block_size, 1)
         blocks = outlook.ahead_blocks - (-tokens // size) - outlook.free_blocks
@@ -120,36 +124,45 @@ class Predictor:
         decoding = outlook.decoding + outlook.prefilling / 2
         budget = max(self._step_tokens - decoding, 1.0)
         short = self.slots_short(outlook, prompt_tokens + max_tokens)
-        steps_waiting = self._steps_until(outlook, short, max_tokens) if short else 0.0
+        shared = outlook.shared
+        steps_waiting = 0.0
+        if short:
+            running = outlook.running + outlook.joining
+            steps_waiting = self._steps_until(outlook, short, outlook.releases, running, max_tokens)
+        if shared is not None and shared.short:
+            steps = self._steps_until(
+                outlook, shared.short, shared.releases, shared.running, max_tokens
+            )
+            short, steps_waiting = max(short, shared.short), max(steps_waiting, steps)
         read_waiting = min(to_read, steps_waiting * budget)
         tokens = to_read - read_waiting + new
         steps = math.ceil(tokens / budget)
-        per_step, per_sequence, per_token, per_context, per_attended = self.times.weights(
-            steps_waiting + steps
-        )
-        step_s = per_step + per_sequence * decoding + per_context * outlook.context_tokens
-        start_s, wait_s = outlook.step_left_s, 0.0
+        w = self.times.weights(steps_waiting + steps)
+        step_s = w.step + w.sequence * decoding + w.context * outlook.context_tokens
+        token_s = w.token + w.reading / budget
+        start_s, wait_s, most_s = outlook.step_left_s, 0.0, _LONGEST_S
         if short:
-            wait_s = start_s + steps_waiting * step_s + read_waiting * per_token
+            wait_s = start_s + steps_waiting * step_s + read_waiting * token_s
+            wait_s, most_s = _overtaken(outlook, short, wait_s)
             # The engine is in its next step when it is told who gets the slot.
             start_s = step_s
         if outlook.first_tokens:
             # One after another: those that are being read now, then those that wait before it.
             first = outlook.first_tokens + outlook.ahead_prompt_tokens
-            wait_s = max(wait_s, start_s + first * (per_token + step_s / budget))
+            wait_s = max(wait_s, start_s + first * (token_s + step_s / budget))
             tokens, steps = new, math.ceil(new / budget)
         correction = self._corrections[outlook.lane] if wait_s else 0.0
         wait_s *= math.exp(correction)
         attended = outlook.attended_tokens + new * (cached_tokens + new / 2)
         prefill_s = (
             start_s
-            + steps * step_s
-            + tokens * per_token
-            + attended * per_attended
+            + steps * (step_s + w.reading)
+            + tokens * w.token
+            + attended * w.attended
             + self._overhead_s
         )
         return Prediction(
-            wait_s=min(wait_s, _LONGEST_S),
+            wait_s=min(wait_s, most_s),
             prefill_s=min(prefill_s, _LONGEST_S),
             confident=self.times.confident,
             lane=outlook.lane,
@@ -166,9 +179,28 @@ class Predictor:
             step_s=step_s,
         )
 
-    def _steps_until(self, outlook: Outlook, short: int, max_tokens: int) -> float:
-        if outlook.releases:
-            return steps_until(outlook.releases, short - _EARLY)
+    def _steps_until(
+        self,
+        outlook: Outlook,
+        short: int,
+        releases: tuple[float, ...],
+        running: int,
+        max_tokens: int,
+    ) -> float:
+        if releases:
+            return steps_until(releases, short - _EARLY)
         mean = self.lengths.mean(outlook.lane, max_tokens)
-        running = outlook.running + outlook.joining
         return (short - _EARLY) * mean / max(running, 1)
+
+
+def _overtaken(outlook: Outlook, short: int, wait_s: float) -> tuple[float, float]:
+    """How long a wait gets by those who come later and go first, and how long it may get at most:
+    a queue with priorities is longer by 1 / (1 - load of the higher ones) (Cobham, Priority
+    assignment in waiting line problems, 1954), until what waits has aged."""
+    if not outlook.overtaking:
+        return wait_s, _LONGEST_S
+    per_slot_s = wait_s / short
+    load = min(outlook.overtaking * per_slot_s, _MOST_OVERTAKING)
+    ahead = 0 if outlook.shared is None else outlook.shared.ahead
+    aged_s = max(outlook.longest_wait_s, AGED_EVERY * (ahead + 1) * per_slot_s)
+    return wait_s / (1 - load), min(max(aged_s, wait_s), _LONGEST_S)

@@ -3,16 +3,16 @@ came now would find. Estimates, each in the number of lanes."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from antiphon.actors.scheduling.holdings import Holdings
 from antiphon.actors.scheduling.lanes import Lane
-from antiphon.actors.scheduling.outlook import Outlook
+from antiphon.actors.scheduling.outlook import Outlook, Shared
 from antiphon.actors.scheduling.policy import is_urgent
 from antiphon.actors.scheduling.turns import Turns
 from antiphon.actors.scheduling.yielding import may_pause
 from antiphon.workload import Workload, WorkloadClass
 
-_ALL = frozenset(WorkloadClass)
 _OTHERS = frozenset(lane for lane in WorkloadClass if not is_urgent(lane))
 
 
@@ -42,17 +42,27 @@ class Prospects:
         holdings = self._holdings
         slots, blocks = holdings.free_slots, self._turns.claim.free_blocks
         slots = max(slots - self._turns.spare_of(workload), 0)
-        first_tokens = 0
-        if self._turns.policy.fair and lane.urgent and self._turns.policy.scheduling.preempt:
+        first_tokens, overtaking, longest_wait_s = 0, 0.0, math.inf
+        ahead = self._ahead(workload, lane)
+        shared: Shared | None = None
+        policy = self._turns.policy
+        if policy.fair and lane.urgent and policy.scheduling.preempt:
             for held in holdings.yielding.values():
                 if may_pause(held, now):
                     slots += 1
                     blocks += held.waiting.blocks
-        elif self._turns.policy.fair and not lane.urgent:
-            slots = max(min(slots, self._turns.others - holdings.others), 0)
+        elif policy.fair and not lane.urgent:
+            shared = Shared(
+                lanes=_OTHERS,
+                slots=self._turns.others,
+                running=holdings.others,
+                ahead=ahead.others,
+            )
+            if self._turns.gives_way(lane):
+                overtaking = sum(each.arrivals_s(now) for each in self._lanes if each.urgent)
+                longest_wait_s = policy.scheduling.aging_s
             if lane.name is WorkloadClass.LONG and self._turns.long_is_full():
                 first_tokens = min(holdings.long_prefill_tokens, holdings.prefill_tokens)
-        ahead, prompt_tokens, ahead_blocks = self._ahead(workload, lane)
         return Outlook(
             lane=lane.name,
             free_slots=slots,
@@ -60,10 +70,12 @@ class Prospects:
             block_size=holdings.capacity.block_size,
             running=len(holdings.by_request),
             reserved_blocks=holdings.capacity.kv_blocks - holdings.free_blocks,
-            follows=_OTHERS if self._turns.policy.fair and not lane.urgent else _ALL,
-            ahead=ahead,
-            ahead_prompt_tokens=prompt_tokens,
-            ahead_blocks=ahead_blocks,
+            shared=shared,
+            overtaking=overtaking,
+            longest_wait_s=longest_wait_s,
+            ahead=ahead.requests,
+            ahead_prompt_tokens=ahead.prompt_tokens,
+            ahead_blocks=ahead.blocks,
             first_tokens=first_tokens,
             decoding=len(holdings.by_request) - holdings.prefills,
             context_tokens=holdings.context_tokens,
@@ -71,18 +83,19 @@ class Prospects:
             prefilling=holdings.prefills,
         )
 
-    def _ahead(self, workload: Workload, lane: Lane) -> tuple[int, int, int]:
-        """Tickets that would be granted before such a one, their prompts and their blocks. Of
-        other lanes it is what their shares give them in that time."""
+    def _ahead(self, workload: Workload, lane: Lane) -> "_Ahead":
+        """Of other lanes it is what their shares give them in that time."""
         if not self._turns.policy.fair:
             lanes = self._lanes
-            return (
-                sum(len(each.waiting) for each in lanes),
-                sum(each.prompt_tokens for each in lanes),
-                sum(each.blocks for each in lanes),
+            return _Ahead(
+                requests=sum(len(each.waiting) for each in lanes),
+                prompt_tokens=sum(each.prompt_tokens for each in lanes),
+                blocks=sum(each.blocks for each in lanes),
+                others=sum(len(each.waiting) for each in lanes if not each.urgent),
             )
         own = lane.ahead(workload)
-        total, prompt_tokens, blocks = 0, 0.0, 0.0
+        total, others, prompt_tokens, blocks = 0, 0, 0.0, 0.0
+        gives_way = self._turns.gives_way(lane)
         mean = lane.tokens / len(lane.waiting) if lane.waiting else 0.0
         for each in self._lanes:
             waiting = len(each.waiting)
@@ -92,10 +105,29 @@ class Prospects:
                 count = own
             elif lane.urgent and not each.urgent:
                 continue
+            elif each.urgent and gives_way:
+                count = waiting
             else:
                 share = each.weight / lane.weight * mean * waiting / each.tokens
                 count = min(waiting, math.floor(own * share))
             total += count
+            others += 0 if each.urgent else count
             prompt_tokens += count * each.prompt_tokens / waiting
             blocks += count * each.blocks / waiting
-        return total, round(prompt_tokens), round(blocks)
+        return _Ahead(
+            requests=total,
+            prompt_tokens=round(prompt_tokens),
+            blocks=round(blocks),
+            others=others,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ahead:
+    """Tickets that would be granted before one that comes, their prompts and their blocks; `others`
+    of them are not urgent."""
+
+    requests: int
+    prompt_tokens: int
+    blocks: int
+    others: int

@@ -10,7 +10,7 @@ from itertools import chain
 from antiphon.actors.scheduling.claim import Claim
 from antiphon.actors.scheduling.holdings import Held, Holdings
 from antiphon.actors.scheduling.lanes import Lane
-from antiphon.actors.scheduling.policy import Policy, is_urgent
+from antiphon.actors.scheduling.policy import AGED_EVERY, Policy, is_urgent
 from antiphon.actors.scheduling.tenants import Tenant
 from antiphon.actors.scheduling.waiting import Waiting
 from antiphon.actors.scheduling.yielding import yielding
@@ -19,8 +19,6 @@ from antiphon.workload import Workload, WorkloadClass
 _ROOMY = 16
 """With so many slots, a tenant may hold half of them while there are others: theirs don't wait for
 one of its answers to end, and every step of the engine is the shorter for it."""
-_PASSES = 3
-"""Grants in a row that may pass over what has aged."""
 
 
 class Turns:
@@ -86,7 +84,7 @@ class Turns:
         if aged is not None and not self._fits(aged):
             self.claim.make(aged)
             aged = None
-        if aged is not None and self._passes >= _PASSES:
+        if aged is not None and self._passes >= AGED_EVERY - 1:
             self._passes = 0
             return aged, True
         waiting = self._by_share()
@@ -133,13 +131,13 @@ class Turns:
         lanes = [lane for lane in self._lanes if lane.waiting]
         if len(lanes) > 1:
             lanes.sort(key=_service)
-        urgent = self._is_urgent() and self.policy.scheduling.preempt
+        urgent = self._is_urgent()
         full = self._holdings.others >= self.others
         for lane in lanes:
             if not lane.urgent and full:
                 continue
-            if urgent and lane.name is WorkloadClass.BACKGROUND:
-                continue  # it would only be paused again
+            if urgent and self.gives_way(lane):
+                continue
             if (waiting := lane.choose(self._may_begin)) is not None:
                 return waiting
         return None
@@ -178,6 +176,10 @@ class Turns:
         if not self._fits(waiting) or (waiting.long and self.long_is_full()):
             return False
         return self._holdings.free_slots > self.spare_of(waiting.ticket.workload)
+
+    def gives_way(self, lane: Lane) -> bool:
+        """Whether it gets nothing while somebody urgent waits: it would only be paused again."""
+        return self.policy.scheduling.preempt and lane.name is WorkloadClass.BACKGROUND
 
     def spare_of(self, workload: Workload) -> int:
         """Slots that are kept for other tenants than this one."""

@@ -1,5 +1,6 @@
 """When a first token would come, from how a pool stands."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.actors.scheduling.forecast import Forecast
-from antiphon.actors.scheduling.outlook import Outlook
+from antiphon.actors.scheduling.outlook import Outlook, Shared
 from antiphon.actors.scheduling.prediction import Prediction, Predictor
 from antiphon.ids import EngineRequest
 from antiphon.workload import WorkloadClass
@@ -30,7 +31,7 @@ def experienced(predictor: Predictor) -> None:
     """It has seen what this engine does, exactly."""
     dice = random.Random(1)
     for _ in range(800):
-        decoding, prefill = dice.randrange(20), dice.randrange(1, 80)
+        decoding, prefill = dice.randrange(1, 20), dice.choice((0, dice.randrange(1, 80)))
         predictor.observe_step(step_s(decoding, prefill), decoding, prefill)
 
 
@@ -111,6 +112,49 @@ def test_a_long_prompt_waits_until_those_before_it_are_read():
     assert after.prefill_s == near(alone.prefill_s)
 
 
+def test_who_may_have_only_some_slots_waits_for_one_of_these():
+    taught = predictor()
+    lanes = frozenset({WorkloadClass.LONG, WorkloadClass.BACKGROUND})
+    free = replace(IDLE, lane=WorkloadClass.LONG, running=2)
+    full = replace(free, shared=Shared(lanes=lanes, slots=2, running=2, ahead=0))
+    some = replace(free, shared=Shared(lanes=lanes, slots=2, running=1, ahead=0))
+
+    assert taught.predict(full, 40, 100).wait_s > 0
+    assert taught.predict(some, 40, 100).wait_s == 0
+
+
+def test_a_wait_grows_by_those_who_come_later_and_go_first():
+    taught = predictor()
+    full = replace(FULL, lane=WorkloadClass.BACKGROUND, free_blocks=1000)
+    alone_s = taught.predict(full, 40, 100).wait_s
+
+    def overtaken(rate: float, aging_s: float = 1000.0) -> float:
+        among = replace(full, overtaking=rate / alone_s, longest_wait_s=aging_s)
+        return taught.predict(among, 40, 100).wait_s / alone_s
+
+    assert overtaken(0.2) == pytest.approx(1.25)
+    assert overtaken(0.5) == pytest.approx(2.0)
+    # Twice as many as there are slots for: that won't last, and nobody knows how long.
+    assert overtaken(2.0) == overtaken(20.0) < 5
+
+
+def test_a_wait_that_grows_ends_with_age_but_not_before_those_who_are_older():
+    taught = predictor()
+    lanes = frozenset({WorkloadClass.BACKGROUND})
+    full = replace(FULL, lane=WorkloadClass.BACKGROUND, free_blocks=1000, overtaking=1e6)
+    aging_s = 100 * taught.predict(replace(full, overtaking=0.0), 40, 100).wait_s
+
+    def wait_s(ahead: int, *, older: int, ages: bool = True) -> float:
+        shared = Shared(lanes=lanes, slots=10_000, running=0, ahead=older)
+        longest_s = aging_s if ages else 10**6
+        among = replace(full, ahead=ahead, shared=shared, longest_wait_s=longest_s)
+        return taught.predict(among, 40, 100).wait_s
+
+    assert wait_s(5, older=0) == wait_s(5, older=0, ages=False) < aging_s
+    assert wait_s(60, older=0) == aging_s < wait_s(60, older=0, ages=False)
+    assert wait_s(1000, older=1000) > 10 * aging_s
+
+
 def test_a_lane_that_waits_longer_than_predicted_is_put_right():
     taught = predictor()
     before_s = taught.predict(FULL, 40, 100).ttft_s
@@ -180,6 +224,14 @@ def test_rates_are_those_of_the_engine():
 
 
 COUNTS = st.integers(-10, 10**7)
+SHARED = st.builds(
+    Shared,
+    lanes=st.frozensets(st.sampled_from(WorkloadClass)),
+    slots=COUNTS,
+    running=COUNTS,
+    ahead=COUNTS,
+    releases=st.sampled_from([(), (0.0,) * 19, tuple(float(n) for n in range(19))]),
+)
 
 
 @given(
@@ -200,6 +252,9 @@ COUNTS = st.integers(-10, 10**7)
         prefilling=st.integers(0, 1000),
         prefill_tokens=st.integers(0, 10**9),
         step_left_s=st.floats(0, 100),
+        shared=st.none() | SHARED,
+        overtaking=st.floats(0, 1e6),
+        longest_wait_s=st.floats(0, math.inf),
     ),
     COUNTS,
     COUNTS,

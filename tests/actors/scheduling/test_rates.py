@@ -10,17 +10,18 @@ from antiphon.actors.scheduling import rates
 from antiphon.actors.scheduling.equations import solve_positive
 from antiphon.actors.scheduling.rates import StepTimes, Work
 
-TRUE = (0.012, 0.0009, 0.0005, 4e-6, 3e-7)
+TRUE = (0.012, 0.0009, 0.0005, 4e-6, 3e-7, 0.02)
 
 
 def truth(work: Work, slowed: float = 1.0) -> float:
-    base, sequence, token, context, attended = TRUE
+    base, sequence, token, context, attended, reading = TRUE
     return slowed * (
         base
         + sequence * work.decoding
         + token * work.prefill
         + context * work.context
         + attended * work.attended
+        + reading * (work.prefill > 0)
     )
 
 

@@ -421,7 +421,10 @@ def test_an_outlook_counts_slots_that_would_be_given_up_and_not_those_kept_for_o
     granted(book)
 
     assert book.outlook(Workload(), 0.0).free_slots == 4
-    assert book.outlook(Workload(lane=BACKGROUND), 0.0).free_slots == 0
+    background = book.outlook(Workload(lane=BACKGROUND), 0.0)
+    assert background.free_slots == 2
+    assert background.shared is not None
+    assert background.shared.short == 1
 
 
 def test_an_outlook_of_a_long_prompt_names_what_must_be_read_before_it():
