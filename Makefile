@@ -6,7 +6,7 @@ LOCK := lock-tool/bin/uv pip compile --universal --python-version 3.11 --generat
 	--no-header --no-annotate --no-emit-index-url --quiet --upgrade
 export PYTHON
 
-.PHONY: help setup serve setup-dev model check test contract page bench bench-storage bench-settings bench-scheduling bench-context bench-retrieval chaos chaos-live chaos-quotas chaos-replicas chaos-kill chaos-workers chaos-ingestion fuzz-policy eval-policy train-policy load lock clean
+.PHONY: help setup serve setup-dev model check test contract page lighthouse bench bench-storage bench-settings bench-scheduling bench-context bench-retrieval chaos chaos-live chaos-quotas chaos-replicas chaos-kill chaos-workers chaos-ingestion fuzz-policy eval-policy train-policy load lock clean
 .NOTPARALLEL:
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test    format, lint, types, layers, tests"
 	@echo "make contract   every engine against one contract, the slow ones too"
 	@echo "make page    the chat page and the operations pages in a browser (Debian: apt install chromium)"
+	@echo "make lighthouse   their points for accessibility and best practices, at least 95 (PAGES=\"http://...\")"
 	@echo "make bench   throughput and latency against the bare engine"
 	@echo "make bench-scheduling   who waits for whom, predicted times, and the simulator, on the real model"
 	@echo "make bench-context   long conversations: within the window, accounted for, and cached, on the real model"
@@ -69,6 +70,10 @@ contract: setup-dev model
 page: setup-dev model
 	$(BIN)/pytest -m "heavy or not heavy" tests/web
 
+PAGES ?=
+lighthouse: setup-dev
+	$(BIN)/python scripts/web-lighthouse $(PAGES)
+
 bench: setup-dev model
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.actors
@@ -85,7 +90,7 @@ bench-scheduling: setup-dev model
 	$(BIN)/python -m bench.million
 
 bench-retrieval: setup-dev
-	$(BIN)/python -m bench.retrieval "$(DATA)"
+	$(BIN)/python -m bench.retrieval "$(DATA)" --conversations
 
 bench-context: setup-dev model
 	$(BIN)/python -m bench.context

@@ -128,7 +128,7 @@ async def find_user(store: Store, wanted: str, tenant: str | None = None) -> Use
 async def set_plan(settings: Settings, store: Store, wanted: str, plan: str | None) -> User:
     """Give a user a plan of the settings, or the default one. Raises AdminError."""
     if plan is not None and plan not in settings.plans:
-        known = ", ".join(sorted(settings.plans)) or "none"
+        known = ", ".join(sorted(settings.plans)) or "none; is their file named with --config?"
         raise AdminError(f"there is no plan {plan!r}; the settings define: {known}")
     user = await find_user(store, wanted)
     return _still_there(await store.set_plan(user.id, plan), user)

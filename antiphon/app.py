@@ -108,7 +108,8 @@ class Server:
         self._listeners = listeners
         self.registry = CollectorRegistry()
         self.telemetry = PrometheusTelemetry(self.registry)
-        self.pools = make_pools(live, models, self.telemetry, launchers)
+        self._contents = files or contents(settings)
+        self.pools = make_pools(live, models, self.telemetry, launchers, self._contents)
         first = self.pools[0]
         self.name = first.name
         self.upstream = first.upstream
@@ -184,7 +185,6 @@ class Server:
             abuse=self.brakes,
             context=lambda: live.current.context,
         )
-        self._contents = files or contents(settings)
         self.filing = Filing(
             "root/files",
             lambda: live.current,
@@ -201,6 +201,7 @@ class Server:
             node=node,
             context=lambda: live.current.context,
             files=self.filing.service,
+            file_settings=lambda: live.current.files,
         )
         self.responses = RunDirectory(tools, shards)
         self._recorder = Recorder(self.responses, tools)

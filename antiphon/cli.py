@@ -21,14 +21,14 @@ from antiphon.cli_admin import db, keys, users
 from antiphon.cli_chat import chat
 from antiphon.cli_engines import engines, prepared_model
 from antiphon.cli_help import ManualGroup
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_options import config_option, ops_address, ops_option, quietly
 from antiphon.cli_policy import policy
 from antiphon.cli_prompts import prompts
 from antiphon.cli_simulate import simulate
 from antiphon.cli_usage import usage
-from antiphon.errors import AntiphonError, ModelError, RulesError, SettingsError
+from antiphon.errors import AntiphonError, ModelError, OpsUnreachable, RulesError, SettingsError
 from antiphon.logs import configure_logging, writes_json
-from antiphon.settings import Settings, load_settings, parse_bind, pool_settings, reload_settings
+from antiphon.settings import Settings, load_settings, pool_settings, reload_settings
 
 if TYPE_CHECKING:
     from antiphon.engine.models import PreparedModel, Progress
@@ -41,6 +41,13 @@ class _OneLineErrors(ManualGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except OpsUnreachable as error:
+            click.echo(
+                f"antiphon: {error}; is a server running there? --ops, or `ops_bind` in its "
+                "settings, names its operations listener",
+                err=True,
+            )
+            ctx.exit(1)
         except AntiphonError as error:
             click.echo(f"antiphon: {error}", err=True)
             ctx.exit(2 if isinstance(error, SettingsError | ModelError | RulesError) else 1)
@@ -55,15 +62,21 @@ class _OneLineErrors(ManualGroup):
     },
 )
 @click.version_option(__version__, prog_name="antiphon")
-@config_option
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="ANTIPHON_CONFIG",
+    show_envvar=True,
+    help="A TOML file of settings, unless the command is given one itself.",
+)
 @click.pass_context
 def main(ctx: click.Context, config: Path | None) -> None:
     """A chat server: the OpenAI API in front of an in-flight-batching engine.
 
-    Settings are read from the TOML file of --config, which every command takes, and from
-    ANTIPHON_* variables, which win over it. Every command has its own --help, with examples. A
-    mistake in settings, rules or models ends a command with one line and status 2, any other error
-    with status 1.
+    Settings are read from the TOML file of --config, which every command takes, or else of
+    ANTIPHON_CONFIG, and from ANTIPHON_* variables, which win over it. Every command has its own
+    --help, with examples. A mistake in settings, rules or models ends a command with one line and
+    status 2, any other error with status 1.
     """
     ctx.obj = config
 
@@ -173,7 +186,7 @@ def check(ctx: click.Context, config: Path | None) -> None:
 
 @main.command()
 @config_option
-@click.option("--ops", metavar="HOST:PORT", help="The operations listener; else that of settings.")
+@ops_option
 @click.option("--every", type=click.FloatRange(min=0.1), default=1.0, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")
 @click.pass_obj
@@ -183,8 +196,7 @@ def top(outer: Path | None, config: Path | None, ops: str | None, every: float, 
     from antiphon.ops_client import fetch
     from antiphon.top import UNBOUNDED, draw, watch
 
-    key, value = ("--ops", ops) if ops else ("ops_bind", quietly(config or outer).ops_bind)
-    address = parse_bind(key, value)
+    address = ops_address(quietly(config or outer), ops)
     if once or not sys.stdout.isatty():
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
         click.echo("\n".join(draw(fetch(address), width, UNBOUNDED)))
@@ -200,7 +212,7 @@ def top(outer: Path | None, config: Path | None, ops: str | None, every: float, 
 
 @main.command()
 @config_option
-@click.option("--ops", metavar="HOST:PORT", help="The operations listener; else that of settings.")
+@ops_option
 @click.pass_obj
 def reload(outer: Path | None, config: Path | None, ops: str | None) -> None:
     """Have a running server read its own settings again. It says of each changed key whether it
@@ -208,8 +220,7 @@ def reload(outer: Path | None, config: Path | None, ops: str | None) -> None:
     from antiphon.ops_client import ask_to_reload
 
     settings = quietly(config or outer)
-    key, value = ("--ops", ops) if ops else ("ops_bind", settings.ops_bind)
-    changes = ask_to_reload(parse_bind(key, value), settings.ops_token)
+    changes = ask_to_reload(ops_address(settings, ops), settings.ops_token)
     if not changes:
         click.echo("nothing has changed")
     for change in changes:

@@ -2,23 +2,15 @@
 back."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 import msgspec
 
 from antiphon.cli_help import ManualGroup
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_options import config_option, ops_address, ops_option, quietly
 from antiphon.plain import plain
-from antiphon.settings import Settings, parse_bind
 
-if TYPE_CHECKING:
-    from antiphon.ops_client import Address
-
-ops_option = click.option(
-    "--ops", metavar="HOST:PORT", help="The operations listener; else that of settings."
-)
 _USER = "user_"
 
 
@@ -90,7 +82,7 @@ def list_subjects(outer: Path | None, config: Path | None, ops: str | None) -> N
     """List who has a score, the highest first, and what is done; then who is suspended."""
     from antiphon.ops_client import look
 
-    found = look(_address(quietly(config or outer), ops), "/ops/abuse", _Overview)
+    found = look(ops_address(quietly(config or outer), ops), "/ops/abuse", _Overview)
     click.echo(f"mode {found.mode}")
     for each in found.subjects:
         _line(each.kind, each.id, f"{each.score:.1f}", *_standing(each))
@@ -107,7 +99,7 @@ def explain(outer: Path | None, config: Path | None, ops: str | None, subject: s
     """Say what was counted against SUBJECT, and what followed."""
     from antiphon.ops_client import look
 
-    found = look(_address(quietly(config or outer), ops), _path(subject), _Evidence)
+    found = look(ops_address(quietly(config or outer), ops), _path(subject), _Evidence)
     each = found.subject
     _line(each.kind, each.id, f"{each.score:.1f}", *_standing(each))
     if found.passed is not None:
@@ -144,7 +136,7 @@ def forgive(outer: Path | None, config: Path | None, ops: str | None, subject: s
 
     settings = quietly(config or outer)
     path = f"{_path(subject)}/forgive"
-    done = command(_address(settings, ops), settings.ops_token, path, _Done)
+    done = command(ops_address(settings, ops), settings.ops_token, path, _Done)
     click.echo(f"{subject} is forgiven{_written(done)}")
 
 
@@ -164,14 +156,9 @@ def pardon(
     settings = quietly(config or outer)
     body = {"hours": hours}
     path = f"{_path(subject)}/pardon"
-    done = command(_address(settings, ops), settings.ops_token, path, _Done, body)
+    done = command(ops_address(settings, ops), settings.ops_token, path, _Done, body)
     told = f"for {hours:g} h" if hours else "no more"
     click.echo(f"{subject} is pardoned {told}{_written(done)}")
-
-
-def _address(settings: Settings, ops: str | None) -> "Address":
-    key, value = ("--ops", ops) if ops else ("ops_bind", settings.ops_bind)
-    return parse_bind(key, value)
 
 
 def _path(subject: str) -> str:

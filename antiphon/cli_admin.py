@@ -3,14 +3,13 @@ also while a server runs on it. Output for programs goes to standard output, rem
 """
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from antiphon.cli_help import ManualGroup
-from antiphon.cli_options import config_option, progress, quietly
+from antiphon.cli_options import config_option, progress, quietly, shown_time
 
 if TYPE_CHECKING:
     from antiphon.records import ApiKey
@@ -89,8 +88,8 @@ def list_keys(outer: Path | None, config: Path | None) -> None:
 def _key_fields(key: "ApiKey", user: str) -> list[str]:
     from antiphon import admin
 
-    used = "never used" if key.last_used_ms is None else f"used {_date(key.last_used_ms)}"
-    expires = "never expires" if key.expires_ms is None else f"expires {_date(key.expires_ms)}"
+    used = "never used" if key.last_used_ms is None else f"used {shown_time(key.last_used_ms)}"
+    expires = "never expires" if key.expires_ms is None else f"expires {shown_time(key.expires_ms)}"
     scopes = ",".join(sorted(key.scopes))
     return [key.id, f"{key.prefix}…", user, scopes, admin.state_of(key), expires, used, key.name]
 
@@ -156,7 +155,8 @@ def list_users(outer: Path | None, config: Path | None) -> None:
         training = "training on" if user.training else "training off"
         plan = "default plan" if user.plan is None else f"plan {user.plan}"
         state = "active" if user.suspended is None else f"suspended: {user.suspended}"
-        fields = [user.id, user.tenant, user.name, training, _date(user.created_ms), plan, state]
+        made = shown_time(user.created_ms)
+        fields = [user.id, user.tenant, user.name, training, made, plan, state]
         click.echo("\t".join(fields))
 
 
@@ -243,7 +243,7 @@ def erase_user(outer: Path | None, config: Path | None, user: str, yes: bool) ->
             {
                 "id": receipt.id,
                 "subject": receipt.subject,
-                "deleted": _date(receipt.deleted_ms),
+                "deleted": shown_time(receipt.deleted_ms),
                 "rows": receipt.rows,
                 "contents": list(receipt.contents),
             },
@@ -288,7 +288,7 @@ def status(outer: Path | None, config: Path | None) -> None:
     state = f"{len(found.missing)} to apply" if found.missing else "up to date"
     click.echo(f"{found.database}: schema {found.version}, {state}")
     for version, name, applied_ms in found.applied:
-        click.echo(f"{version}\t{name}\tapplied {_date(applied_ms)}")
+        click.echo(f"{version}\t{name}\tapplied {shown_time(applied_ms)}")
     for name in found.missing:
         click.echo(f"-\t{name}\tmissing: antiphon db migrate")
 
@@ -371,7 +371,3 @@ def import_database(outer: Path | None, config: Path | None, file: Path) -> None
     with progress("importing") as told:
         rows = admin.with_database(settings, work)
     click.echo(f"{sum(rows.values())} rows read from {file}")
-
-
-def _date(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds")

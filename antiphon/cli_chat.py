@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from antiphon.cli_options import config_option, quietly
 
 if TYPE_CHECKING:
     from antiphon.terminal.chat import Source
+
+
+_INTERRUPTED = 128 + signal.SIGINT
+"""As shells have it of a command that Ctrl-C has ended."""
 
 
 @click.command(cls=ManualCommand)
@@ -71,7 +76,8 @@ def chat(
     typed. Answers are drawn as Markdown while they are written. Ctrl-C stops an answer, which frees
     its slot at the server, and gives the prompt back; a second Ctrl-C, Ctrl-D or /quit leave. With
     MESSAGE, or with input from a pipe, which is put after it, it prints one answer and ends, with
-    status 1 if the answer isn't whole. What is no part of the answer goes to standard error then.
+    status 1 if the answer isn't whole, and 130 if Ctrl-C stopped it. What is no part of the answer
+    goes to standard error then.
 
     What is said is kept by the server, as a conversation that the chat page and the API show, too.
     """
@@ -87,7 +93,6 @@ def chat(
     if conversation is not None and is_continued:
         raise click.UsageError("--conversation and --continue contradict each other")
     address = url or f"http://{_reachable(quietly(config or outer).bind)}"
-    once = _once(message)
     is_rich = sys.stdout.isatty() and not plain
     console, aside = (
         Console(highlight=False, markup=False, soft_wrap=not is_rich, stderr=stderr)
@@ -96,6 +101,7 @@ def chat(
     screen = Screen(console, aside=aside, is_rich=is_rich)
     client = ApiClient(address, key or None)
     try:
+        once = _once(message)
         talk = Chat(client, screen, model or client.models()[0].id)
         try:
             if conversation is not None:
@@ -105,7 +111,8 @@ def chat(
             for file in files:
                 talk.attach(shlex.quote(file))
             if once is not None:
-                sys.exit(0 if talk.say(once) else 1)
+                is_whole = talk.say(once)
+                sys.exit(_INTERRUPTED if talk.is_interrupted else 0 if is_whole else 1)
             source: Source = Keyboard(_history_file() if history else None)
             screen.note(f"Antiphon at {client.url}. /help says what can be typed; Ctrl-D leaves.")
             talk.run(source)
@@ -114,6 +121,8 @@ def chat(
     except (ApiRefused, ApiUnreachable) as error:
         click.echo(f"antiphon: {advice_on(error)}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
     finally:
         client.close()
 

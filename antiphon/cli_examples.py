@@ -81,7 +81,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "usage": (("antiphon usage export --by day", "sums for a bill"),),
     "usage export": (
         (
-            "antiphon usage export --since 2030-01-01 --until 2030-02-01 --by day > january.csv",
+            "antiphon usage export --since 2026-01-01 --until 2026-02-01 --by day > january.csv",
             "a month, by user, day and model",
         ),
         ("antiphon usage export --format jsonl", "each turn, for a program"),

@@ -1,10 +1,11 @@
-"""What the commands have in common: where settings come from, how little is logged, and how long
-work is shown."""
+"""What the commands have in common: where settings and a running server are found, how little is
+logged, and how times and progress are shown."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from antiphon.logs import configure_logging
 from antiphon.progress import Told, untold
-from antiphon.settings import Settings, load_settings
+from antiphon.settings import Settings, load_settings, parse_bind
 
 
 def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,11 +25,28 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def ops_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--ops`, of the commands that ask a running server."""
+    return click.option(
+        "--ops", metavar="HOST:PORT", help="The operations listener; else that of settings."
+    )(command)
+
+
+def ops_address(settings: Settings, ops: str | None) -> tuple[str, int]:
+    """Where its operations listener is. Raises SettingsError."""
+    return parse_bind("--ops", ops) if ops else parse_bind("ops_bind", settings.ops_bind)
+
+
 def quietly(config: Path | None) -> Settings:
     """Settings for a command whose output is for people: only warnings are logged."""
     settings = load_settings(config, os.environ)
     configure_logging("warning", settings.log_format, sys.stderr)
     return settings
+
+
+def shown_time(unix_ms: int) -> str:
+    """To the second, in UTC."""
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 @contextmanager

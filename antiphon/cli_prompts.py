@@ -2,14 +2,13 @@
 They read and write the database of the settings, also while servers run on it."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from antiphon.cli_help import ManualGroup
-from antiphon.cli_options import config_option, quietly
+from antiphon.cli_options import config_option, quietly, shown_time
 
 if TYPE_CHECKING:
     from antiphon.context_records import PromptActivation, PromptVersion
@@ -121,10 +120,10 @@ def list_prompts(outer: Path | None, name: str | None, as_json: bool, config: Pa
     for version in versions:
         share = f"in force: {now[version.version]:.4g}" if version.version in now else ""
         first = version.text.strip().split("\n", 1)[0][:_FIRST_LINE]
-        fields = [str(version.version), _date(version.created_ms), share, version.note, first]
+        fields = [str(version.version), shown_time(version.created_ms), share, version.note, first]
         click.echo("\t".join(fields))
     for activation in activations:
-        fields = [f"activation {activation.number}", _date(activation.created_ms)]
+        fields = [f"activation {activation.number}", shown_time(activation.created_ms)]
         click.echo("\t".join([*fields, _arms(activation)]))
 
 
@@ -146,7 +145,7 @@ def show(
     if as_json:
         _print_json(_version_json(found))
         return
-    click.echo(f"{name} version {found.version} of {_date(found.created_ms)}", err=True)
+    click.echo(f"{name} version {found.version} of {shown_time(found.created_ms)}", err=True)
     click.echo(found.text, nl=False)
 
 
@@ -261,7 +260,3 @@ def _text(file: str | None) -> str:
         return data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise click.ClickException("the text is not UTF-8") from error
-
-
-def _date(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds")

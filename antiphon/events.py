@@ -10,13 +10,34 @@ from typing import Literal
 
 import msgspec
 
-from antiphon.ids import EngineRequest, ModelName, RequestId, SlotIndex
+from antiphon.ids import EngineRequest, FileId, ModelName, RequestId, SlotIndex
 from antiphon.sources import Source
 from antiphon.tools import Toolbox, ToolCall
 from antiphon.verdicts import Scoring
 from antiphon.views import Piece, ShownFile, Truncation
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+Detail = Literal["auto", "low", "high", "original"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture in a message: which file it is, and before which line of the text it stands.
+
+    By lines, since what is judged and replaced in a text leaves them as many.
+    """
+
+    file: FileId
+    media_type: str
+    width: int
+    height: int
+    line: int = 0
+    detail: Detail = "auto"
+    name: str | None = None
+    sha256: str = ""
+    """Of its bytes; empty until somebody has looked whether it is there."""
+    missing: Literal["deleted", "left_out"] | None = None
+    """Why no model is shown it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +51,8 @@ class Message:
     call: ToolCall | None = None
     call_id: str | None = None
     """Of a result: which call it is of."""
+    images: tuple[Image, ...] = ()
+    """In the order in which they stand in it."""
 
     @property
     def text(self) -> str:
@@ -194,6 +217,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """It takes Pause and Resume."""
     lets_pass: bool = False
     """While others' prompts are to be computed, those of patient requests wait."""
+    vision: bool = False
+    """It can be shown images."""
+    image_tokens: int = 0
+    """About how many each of them takes; 0 where that goes by its size."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="ready"):
@@ -314,6 +341,9 @@ class Turn:
     """What its answer may cite: the model was told how, and is shown them by these numbers."""
     files: tuple[ShownFile, ...] = ()
     """What became of each file that its messages name or that was searched."""
+    must_see: bool = False
+    """It brings images: only a model that sees them may answer. Those of earlier turns are told in
+    words where it doesn't."""
     unjudged: int = 0
     """How many of its first messages no rule judges: the operator's own words, and what was judged
     when it came."""

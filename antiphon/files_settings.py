@@ -40,6 +40,20 @@ class FilesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How often the reading of a file is tried, where it isn't the file that is at fault."""
     inline_keep_s: float = 3600.0
     """How long a file is kept that came inside of a request that nothing is kept of."""
+    images: int = 16
+    """Images that a request may bring, and that a model is shown at once: of a conversation's, the
+    newest."""
+    image_mib: int = 16
+    """What all of these may have together. A generation that is sent elsewhere holds a third more
+    in memory until it has ended."""
+    image_megapixels: float = 50.0
+    """The most pixels of one image. Nothing is decoded here, but whoever shows it to a model
+    decodes it."""
+
+    @property
+    def image_bytes(self) -> int:
+        """`image_mib` in bytes."""
+        return self.image_mib << 20
 
     @property
     def chunking(self) -> Chunking:
@@ -60,3 +74,7 @@ def check_files(settings: FilesSettings) -> None:
         raise SettingsError("files.embedding_nice", "must be from 0 to 19")
     if settings.inline_keep_s < 60:
         raise SettingsError("files.inline_keep_s", "must be at least 60")
+    if settings.image_mib > 256:
+        raise SettingsError("files.image_mib", "must be at most 256")
+    if settings.images > 500:
+        raise SettingsError("files.images", "must be at most 500")

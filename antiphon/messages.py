@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from antiphon.errors import InvalidRequest
-from antiphon.events import Message, Role
+from antiphon.events import Image, Message, Role
 from antiphon.ids import FileId, ItemId
 from antiphon.records import Item
 from antiphon.tools import ToolCall
@@ -20,6 +20,7 @@ WITHHELD = "withheld"
 CALLS = "tool_calls"
 """Where the body of a kept chat's message has the calls that were made in it."""
 FILE = "input_file"
+IMAGE = "input_image"
 SEARCH = "file_search_call"
 """A search in files that a turn began with. What was found is found anew for each turn, so it isn't
 shown again."""
@@ -54,6 +55,7 @@ def message_of(item: Item) -> Message | None:
         content=_content(item, "content"),
         name=name,
         call_id=item.body.get("tool_call_id"),
+        images=tuple(_images(item)),
     )
 
 
@@ -95,7 +97,7 @@ def withheld_of(items: Iterable[Item]) -> frozenset[str]:
 def _messages_in(item: Item) -> Iterator[Message]:
     """What it says first, and then its calls."""
     message, calls = message_of(item), item.body.get(CALLS, ())
-    if message is not None and (message.content or not calls):
+    if message is not None and (message.content or message.images or not calls):
         yield message
     for call in calls:
         yield Message(role="assistant", content="", call=_call(call))
@@ -112,7 +114,7 @@ def _call(body: dict[str, Any]) -> ToolCall:
 def _hidden(message: Message) -> Message:
     """A call is still one, since its result may follow."""
     if message.call is None:
-        return replace(message, content=PLACEHOLDER)
+        return replace(message, content=PLACEHOLDER, images=())
     return replace(message, call=replace(message.call, arguments="{}"))
 
 
@@ -121,7 +123,61 @@ def _content(item: Item, name: str) -> str:
     if isinstance(content, str):
         return content
     # A line each, as vLLM joins them: chat templates take one string.
-    return "\n".join(_text(item, part) for part in content)
+    return "\n".join(
+        _text(item, part) for part in content if item.type != "message" or part.get("type") != IMAGE
+    )
+
+
+def _images(item: Item) -> Iterator[Image]:
+    """Each before the line that follows it."""
+    line, content = 0, item.body.get("content")
+    for part in content if isinstance(content, list) else ():
+        if part.get("type") == IMAGE:
+            if not part.get("file_id"):
+                raise _unreadable(item, IMAGE)
+            yield image_of(part, line)
+        else:
+            line += 1 + _text(item, part).count("\n")
+
+
+def image_of(part: dict[str, Any], line: int = 0) -> Image:
+    """An image as a message keeps it."""
+    return Image(
+        file=FileId(str(part.get("file_id", ""))),
+        media_type=str(part.get("media_type", "")),
+        width=int(part.get("width", 0)),
+        height=int(part.get("height", 0)),
+        line=line,
+        detail=part.get("detail") or "auto",
+        name=part.get("filename"),
+    )
+
+
+def image_part(image: Image) -> dict[str, Any]:
+    """The other way round."""
+    named = {} if image.name is None else {"filename": image.name}
+    return {
+        "type": IMAGE,
+        "detail": image.detail,
+        "file_id": image.file,
+        **named,
+        "media_type": image.media_type,
+        "width": image.width,
+        "height": image.height,
+    }
+
+
+def text_and_images(message: Message) -> Iterator[str | Image]:
+    """What a message says, in order: stretches of text with its images between them."""
+    lines, at = (message.content.split("\n") if message.content else []), 0
+    for image in message.images:
+        until = min(max(image.line, at), len(lines))
+        if text := "\n".join(lines[at:until]):
+            yield text
+        at = until
+        yield image
+    if text := "\n".join(lines[at:]):
+        yield text
 
 
 def _text(item: Item, part: dict[str, Any]) -> str:

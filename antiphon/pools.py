@@ -18,7 +18,7 @@ from antiphon.engine.upstream import Upstream, UpstreamModel
 from antiphon.hosts import engine_launcher, model_tokenizer
 from antiphon.ids import ModelName
 from antiphon.live_settings import LiveSettings
-from antiphon.ports import EngineLauncher, EngineLink, ModelCard
+from antiphon.ports import Contents, EngineLauncher, EngineLink, ModelCard
 from antiphon.settings import Settings, check_model_names, pool_settings
 from antiphon.supervision.spec import ChildSpec
 from antiphon.telemetry import Telemetry
@@ -58,8 +58,10 @@ def make_pools(
     models: Models,
     telemetry: Telemetry,
     launchers: Mapping[str, EngineLauncher],
+    contents: Contents | None = None,
 ) -> tuple[ServedPool, ...]:
-    """The first one first. `launchers` take the place of those that the settings would give.
+    """The first one first. `launchers` take the place of those that the settings would give;
+    `contents` are where the bytes of images are.
 
     Raises SettingsError when what the models are called contradicts the settings, ModelUnsupported.
     """
@@ -67,7 +69,14 @@ def make_pools(
     tokenizers: dict[object, ModelTokenizer] = {}
     return tuple(
         _make_pool(
-            live, key, models[key], ModelName(name), telemetry, launchers.get(key), tokenizers
+            live,
+            key,
+            models[key],
+            ModelName(name),
+            telemetry,
+            launchers.get(key),
+            tokenizers,
+            contents,
         )
         for key, name in names.items()
     )
@@ -92,6 +101,7 @@ def _make_pool(
     telemetry: Telemetry,
     launcher: EngineLauncher | None,
     tokenizers: dict[object, ModelTokenizer],
+    contents: Contents | None,
 ) -> ServedPool:
     def current() -> Settings:
         return pool_settings(live.current, key)
@@ -103,7 +113,7 @@ def _make_pool(
     id = f"pool:{name.replace('/', ':')}"
     upstream: Upstream | None = None
     if isinstance(model, UpstreamModel):
-        upstream = make_upstream(lambda: for_engine().upstream, model)
+        upstream = make_upstream(lambda: for_engine().upstream, model, contents)
         parts = upstream_parts(settings.upstream, model, upstream)
     else:
         # Pools of the same model share its tokenizer, and so what a prompt is as tokens.
@@ -128,6 +138,7 @@ def _make_pool(
         service=parts.service,
         sends_messages=parts.service is not None,
         count_prompt=parts.count_prompt,
+        sees=parts.sees,
         step_tokens=settings.engine.step_tokens,
     )
     return ServedPool(

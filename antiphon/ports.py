@@ -154,6 +154,10 @@ class Chat(Protocol):
         """What the model's engine can do, or one of those behind an alias; None while no host of it
         has been ready yet. Raises ModelNotFound."""
 
+    def sees(self, model: ModelName) -> bool | None:
+        """Whether the model, or one of those behind an alias, can be shown images; None while
+        nobody knows. Raises ModelNotFound."""
+
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         """Raises ModelNotFound."""
 

@@ -9,6 +9,7 @@ finds what was asked for from one that finds whatever is least unlike it.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from antiphon.document_records import FoundChunk
 from antiphon.embedding import Neighbour
@@ -78,6 +79,21 @@ class HybridRanker:
                 scores.items(), key=lambda each: (-each[1], each[0])
             )
         ]
+
+
+def averaged(ways: Sequence[Sequence[Ranked]]) -> Sequence[Ranked]:
+    """One list of what was found of a question that was asked in these ways, by the mean of its
+    scores, the best first: what isn't found in one way has none of it."""
+    if len(ways) == 1:
+        return ways[0]
+    scores: dict[tuple[FileId, int], float] = {}
+    for each in chain.from_iterable(ways):
+        key = (each.file, each.number)
+        scores[key] = scores.get(key, 0.0) + each.score / len(ways)
+    return [
+        Ranked(file=file, number=number, score=score)
+        for (file, number), score in sorted(scores.items(), key=lambda each: (-each[1], each[0]))
+    ]
 
 
 def _without_clitic(word: str) -> str:

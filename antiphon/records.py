@@ -109,6 +109,8 @@ class Conversation:
     memory: bool | None = None
     """Whether what is known of the user is shown in it, and learned from it; None is as the
     settings say."""
+    title_made: bool = False
+    """Whether the title was made of what was said, and nobody wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +207,7 @@ class Response:
     """`max_output_tokens` or `content_filter`, when incomplete."""
     usage: TokenUsage | None = None
     output: tuple[Item, ...] = ()
+    feedback: "Feedback | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

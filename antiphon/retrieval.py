@@ -15,10 +15,12 @@ from antiphon.views import ShownFile
 class FilesAsked:
     """What a turn wants of files. `files` are those that its messages bring along, in order and
     with their names, which are all that is known of one that is gone; `question` is the message
-    that is to be answered. What is shown whole has to be within `room` tokens."""
+    that is to be answered, `before` what its user has said before that, the latest first. What is
+    shown whole has to be within `room` tokens."""
 
     user: UserId
     question: str
+    before: tuple[str, ...] = ()
     files: Mapping[FileId, str] = field(default_factory=dict)
     search: FileSearch | None = None
     room: int = 0

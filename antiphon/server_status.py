@@ -13,6 +13,7 @@ from antiphon.actors.routing.router import Router, Routing
 from antiphon.actors.store.status import StoreStatistics, StoreStatus
 from antiphon.actors.watchman import Watchman
 from antiphon.actors.workers.worker import Workers
+from antiphon.context_records import PromptActivation
 from antiphon.http.ops.views import PoolStatus, SlotView, pool_status, slot_views
 from antiphon.pools import ServedPool
 from antiphon.ports import ReplicaStatistics
@@ -96,6 +97,10 @@ class ServerStatus:
     def work_age_s(self) -> float:
         """How long ago a turn has ended in the conversation that is worked on in the background."""
         return self.workers.age_s()
+
+    def prompts_in_force(self) -> tuple[PromptActivation, ...]:
+        """Which versions of the settings' system prompts turns begin with."""
+        return self.prompts.in_force()
 
     def routing(self) -> tuple[Routing, ...]:
         """The last decisions of the router."""

@@ -3,6 +3,7 @@
 What is served, and how it hangs together, is `app`'s business.
 """
 
+import errno
 import gc
 import os
 import signal
@@ -51,6 +52,9 @@ def listening(settings: Settings) -> Iterator[Listeners]:
             except (OSError, UnicodeError) as error:  # a name that no resolver could take
                 reason = (isinstance(error, OSError) and error.strerror) or str(error)
                 problem = f"cannot listen on {host}:{port}: {reason}"
+                if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                    variable = f"ANTIPHON_{key.upper()}"
+                    problem += f"; stop what listens there, or give another address in {variable}"
                 raise SettingsError(key, problem) from error
         yield Listeners(api=sockets["bind"], ops=sockets["ops_bind"])
 

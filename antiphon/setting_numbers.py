@@ -41,6 +41,7 @@ MAY_BE_ZERO = frozenset(
         "openvino.activation_group",
         "openvino.kv_group",
         "upstream.window",
+        "upstream.image_tokens",
         "retention.claims_days",
         "retention.events_days",
         "retention.responses_days",

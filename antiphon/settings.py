@@ -6,7 +6,7 @@ that names the key.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,7 @@ from antiphon.errors import SettingsError
 from antiphon.fault_plan import FaultPlan
 from antiphon.files_settings import FilesSettings, check_files
 from antiphon.model_names import check_names, served_name
+from antiphon.near_names import nearest
 from antiphon.openvino_settings import OpenVinoSettings
 from antiphon.plan_settings import PlanSettings
 from antiphon.policy_settings import PolicySettings, check_policy
@@ -40,8 +41,8 @@ from antiphon.trt_settings import TrtSettings
 from antiphon.upstream_settings import UpstreamSettings
 
 _PREFIX = "ANTIPHON_"
-_OF_CLIENTS = frozenset({"ANTIPHON_API_KEY", "ANTIPHON_API_URL"})
-"""What `antiphon chat` reads, which may stand in the same environment."""
+_NO_SETTINGS = frozenset({"ANTIPHON_API_KEY", "ANTIPHON_API_URL", "ANTIPHON_CONFIG"})
+"""What may stand in the same environment: what `antiphon chat` reads, and where the file is."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,7 +110,7 @@ def load_settings(file: Path | None, environ: Mapping[str, str]) -> Settings:
     settings = _convert(raw)
     overlaid = False
     for name, value in sorted(environ.items()):
-        if name.startswith(_PREFIX) and name not in _OF_CLIENTS:
+        if name.startswith(_PREFIX) and name not in _NO_SETTINGS:
             _overlay(raw, name, value)
             overlaid = True
     settings = _convert(raw) if overlaid else settings
@@ -157,10 +158,22 @@ def _overlay(raw: dict[str, Any], name: str, text: str) -> None:
     elif rest in _SECTIONS.get(section, {}):
         table, field, kind = raw.setdefault(section, {}), rest, _SECTIONS[section][rest]
     else:
-        raise SettingsError(name, "unknown variable")
+        near = nearest(key, (each.replace(".", "_") for each in _keys()))
+        raise SettingsError(name, f"unknown variable{_meant(near and _PREFIX + near.upper())}")
     # Compose files and unit files can only leave a variable empty, not unset it.
     if text:
         table[field] = _from_text(name, text, kind)
+
+
+def _meant(near: str | None) -> str:
+    return "" if near is None else f"; did you mean {near}?"
+
+
+def _keys() -> Iterator[str]:
+    """Every setting that has a variable, as it is called in a file."""
+    yield from _TOP_LEVEL
+    for section, fields in _SECTIONS.items():
+        yield from (f"{section}.{field}" for field in fields)
 
 
 def _from_text(name: str, text: str, kind: Any) -> Any:
@@ -202,7 +215,9 @@ def _named(error: msgspec.ValidationError) -> SettingsError:
     key = place.rstrip("`").removeprefix("$").removeprefix(".").partition("[")[0]
     if "unknown field" in problem:
         unknown = problem.rpartition("unknown field ")[2].strip("`")
-        return SettingsError(f"{key}.{unknown}".removeprefix("."), "unknown setting")
+        key = f"{key}.{unknown}".removeprefix(".")
+        near = nearest(key, [*_keys(), *_SECTIONS])
+        return SettingsError(key, f"unknown setting{_meant(near)}")
     section, _, field = key.rpartition(".")
     kind = (_SECTIONS.get(section, {}) if section else _TOP_LEVEL).get(field)
     if problem.startswith("Invalid enum value") and get_origin(kind) is Literal:

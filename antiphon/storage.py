@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from antiphon.context_storage import ContextStore
 from antiphon.document_storage import DocumentStore
+from antiphon.finding import FoundPage
 from antiphon.ids import (
     ConversationId,
     FileId,
@@ -117,6 +118,13 @@ class Store(ContextStore, DocumentStore, Protocol):
         self, user: UserId, page: Page, *, search: str | None = None, archived: bool = False
     ) -> tuple[Conversation, ...]:
         """By their last change; `search` is part of a title, in any case. Raises UnknownCursor."""
+
+    async def find_said(
+        self, user: UserId, query: str, *, after: ConversationId | None = None, limit: int = 20
+    ) -> FoundPage:
+        """Conversations, archived ones too, that have all the words of the query in their title or
+        in one message, in any case; nothing where there are none. What the policy has blocked isn't
+        looked at. It takes a bounded time, and says where it has stopped. Raises UnknownCursor."""
 
     async def update_conversation(self, conversation: Conversation) -> Conversation | None:
         """Replace title, metadata, archived_ms, memory and updated_ms."""
@@ -320,7 +328,7 @@ class Store(ContextStore, DocumentStore, Protocol):
 READS = frozenset(
     {
         *("user", "users", "keys", "find_key", "has_keys", "suspended_users"),
-        *("conversation", "conversations", "items", "item", "find_items", "context"),
+        *("conversation", "conversations", "find_said", "items", "item", "find_items", "context"),
         *("response", "responses", "events", "input_items", "claimed"),
         *("file", "files", "unused_contents", "cancel_requests", "usage", "export_user"),
         *("usage_sums", "bills", "policy_events"),

@@ -45,6 +45,12 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """What they can do; what they can't is refused with 400. vLLM samples slower with seeds."""
     extras: Literal["auto", "on", "off"] = "auto"
     """Whether they know `top_k`, `min_p` and the like: OpenAI's own API refuses them."""
+    vision: Literal["auto", "on", "off"] = "auto"
+    """Whether the model sees images. With `auto`, what the replicas say of it: llama-server, SGLang
+    and another Antiphon do, vLLM and TensorRT-LLM don't."""
+    image_tokens: int = 0
+    """About how many tokens an image takes there; 0 estimates it by its size, as Qwen2-VL counts:
+    one for each 28 × 28 pixels, from 4 to 16,384."""
     cache_salt: bool = False
     """Whether they know `cache_salt` (vLLM, TensorRT-LLM), which keeps tenants' prefixes apart."""
 
@@ -71,6 +77,8 @@ def check_upstream(upstream: UpstreamSettings) -> None:
         raise SettingsError("upstream.model", "must say what the replicas call the model")
     if upstream.prompts == "tokens" and upstream.tokenizer is None:
         raise SettingsError("upstream.prompts", "can be tokens only with upstream.tokenizer")
+    if upstream.vision == "on" and upstream.prompts == "tokens":
+        raise SettingsError("upstream.vision", "can be on only where upstream.prompts is messages")
     if upstream.balance < 1:
         raise SettingsError("upstream.balance", "must be at least 1")
     if upstream.api_key is not None and not upstream.api_key.isprintable():

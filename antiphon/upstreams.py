@@ -13,7 +13,8 @@ from antiphon.actors.breaker import Breaker, BreakerSpec
 from antiphon.actors.scheduling.pool import CountPrompt
 from antiphon.engine.upstream import EstimatingTokenizer, Upstream, UpstreamModel
 from antiphon.errors import AntiphonError
-from antiphon.ports import ChatTokenizer, EngineLauncher
+from antiphon.kept_images import KeptImages
+from antiphon.ports import ChatTokenizer, Contents, EngineLauncher
 from antiphon.settings import Settings
 from antiphon.supervision.context import ChildContext
 from antiphon.supervision.spec import ChildSpec, Grace
@@ -36,13 +37,19 @@ class EngineParts:
     window: int
     service: ChildSpec | None = None
     count_prompt: CountPrompt | None = None
+    sees: Callable[[], bool | None] = lambda: False
 
 
-def make_upstream(settings: Callable[[], UpstreamSettings], model: UpstreamModel) -> Upstream:
+def make_upstream(
+    settings: Callable[[], UpstreamSettings],
+    model: UpstreamModel,
+    contents: Contents | None = None,
+) -> Upstream:
     return Upstream(
         settings,
         lambda name: Breaker(name, _CIRCUIT),
         tokenizer=model.tokenizer,
+        images=None if contents is None else KeptImages(contents),
     )
 
 
@@ -58,6 +65,7 @@ def upstream_parts(
         window=settings.window or _UNKNOWN_WINDOW,
         service=ChildSpec(id="replicas", start=start, shutdown=Grace(_STOP_S)),
         count_prompt=engine.count_prompt if model.tokenizer is None else None,
+        sees=engine.sees,
     )
 
 

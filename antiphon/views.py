@@ -101,6 +101,29 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
+class ImageFate(enum.StrEnum):
+    """What the model was shown of an image."""
+
+    SHOWN = "shown"
+    NO_VISION = "no_vision"
+    """The model can't see any, and was told so."""
+    LEFT_OUT = "left_out"
+    """There were more, or larger ones, than a turn shows: the newest are. The model was told so."""
+    DROPPED = "dropped"
+    """With the message that it stands in."""
+    DELETED = "deleted"
+
+
+class ShownImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image in the messages of a turn. `tokens` is an estimate, by its size."""
+
+    file_id: FileId
+    fate: ImageFate
+    width: int
+    height: int
+    tokens: int = 0
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the model was shown of a turn and of what came before, and what not. In tokens."""
 
@@ -113,6 +136,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[ManifestRun, ...]
     files: tuple[ShownFile, ...] | UnsetType = UNSET
     """What became of the turn's files, where it has any."""
+    images: tuple[ShownImage, ...] | UnsetType = UNSET
+    """What became of the images in its messages, where they have any."""
 
     @property
     def worst(self) -> Fate:
@@ -128,6 +153,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the model was not shown anything of a file that it was to be shown."""
         files = () if isinstance(self.files, UnsetType) else self.files
         return any(each.fate not in {FileFate.WHOLE, FileFate.EXCERPTS} for each in files)
+
+    @property
+    def is_missing_images(self) -> bool:
+        """Whether the model was not shown an image that stands in the messages."""
+        images = () if isinstance(self.images, UnsetType) else self.images
+        return any(each.fate is not ImageFate.SHOWN for each in images)
 
     def items(self, fate: Fate) -> int:
         """How many there are of it in the turns."""

@@ -50,10 +50,10 @@ class Library:
     searcher: Searcher
     readers: Readers
 
-    async def search(self, id: VectorStoreId, question: str, most: int) -> tuple[Found, ...]:
-        """As the server does, when a client asks it to."""
+    async def search(self, id: VectorStoreId, *ways: str, most: int) -> tuple[Found, ...]:
+        """For one question that is asked in these ways, as the server does."""
         wanted = FileSearch(stores=(id,), most=most)
-        return await self.searcher.search(LOCAL_USER, wanted, [question], "vector_store_id")
+        return await self.searcher.search(LOCAL_USER, wanted, ways, "tools", is_one=True)
 
     async def add(
         self, id: VectorStoreId, paths: Sequence[Path], chunking: Chunking

@@ -8,11 +8,9 @@ five chunks (spaces don't count); recall@5 is its mean. Exits with 1 when a figu
 """
 
 import argparse
-import csv
 import gc
 import json
 import math
-import re
 import sys
 import tempfile
 import time
@@ -24,13 +22,16 @@ from pathlib import Path
 import structlog
 import trio
 
+from antiphon.actors.files.asking import searched_for
 from antiphon.files_settings import FilesSettings
 from antiphon.ids import FileId, VectorStoreId
 from antiphon.reading_files import Chunking, ReadDocument
 from antiphon.sources import Found
 from bench.figure import Figure, at_least, at_most, explains, quantile, table
+from bench.follow_ups import follow_ups, interrupted
 from bench.library import Library, library, scattered, shuffled
 from bench.neighbours import Neighbours
+from bench.questions import Question, dense, questions_of
 
 RECALL = 0.88
 QUERY_MS = 15.0
@@ -42,15 +43,6 @@ _QUIET = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """`spans` are the references as they stand in the text, without spaces."""
-
-    text: str
-    corpus: str
-    spans: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
     """What was found of a question's references."""
 
@@ -58,23 +50,15 @@ class Covered:
     all: bool
 
 
-def questions_of(data: Path) -> list[Question]:
-    with (data / "questions.csv").open(encoding="utf-8", newline="") as rows:
-        return [
-            Question(
-                text=row["question"],
-                corpus=row["corpus_id"],
-                spans=tuple(_dense(each["content"]) for each in json.loads(row["references"])),
-            )
-            for row in csv.DictReader(rows)
-        ]
+Asked = tuple[Question, tuple[str, ...]]
+"""A question, and the ways in which it is asked."""
 
 
 class Places:
     """Where each chunk of a document stands in its text without spaces."""
 
     def __init__(self, document: ReadDocument) -> None:
-        self.dense = _dense(document.text)
+        self.text = dense(document.text)
         before = 0
         counts = []
         for character in document.text:
@@ -92,12 +76,12 @@ class Places:
 def covered(question: Question, found: Sequence[Found], places: Mapping[FileId, Places]) -> Covered:
     """A reference that the reader has changed or lost counts as not found."""
     (file,) = (id for id in places if id.endswith(question.corpus))
-    dense = places[file].dense
+    text = places[file].text
     chunks = [places[file].chunk(each.number) for each in found if each.file == file]
     total = hit = 0
     for span in question.spans:
         total += len(span)
-        if (start := dense.find(span)) >= 0:
+        if (start := text.find(span)) >= 0:
             hit += sum(
                 any(first <= at < last for first, last in chunks)
                 for at in range(start, start + len(span))
@@ -106,15 +90,47 @@ def covered(question: Question, found: Sequence[Found], places: Mapping[FileId, 
 
 
 async def recall(
-    shelf: Library, texts: Sequence[Path], questions: Sequence[Question], chunking: Chunking
-) -> tuple[list[Covered], dict[FileId, ReadDocument]]:
-    id = VectorStoreId(f"vs_{chunking.max_tokens}")
-    documents = await shelf.add(id, texts, chunking)
-    places = {file: Places(document) for file, document in documents.items()}
-    found = [
-        covered(each, await shelf.search(id, each.text, RESULTS), places) for each in questions
+    shelf: Library, id: VectorStoreId, asked: Sequence[Asked], places: Mapping[FileId, Places]
+) -> list[Covered]:
+    """`asked` are questions, each with what is searched for."""
+    return [
+        covered(question, await shelf.search(id, *queries, most=RESULTS), places)
+        for question, queries in asked
     ]
-    return found, documents
+
+
+async def recall_in_conversations(
+    shelf: Library,
+    id: VectorStoreId,
+    questions: Sequence[Question],
+    places: Mapping[FileId, Places],
+) -> list[Figure]:
+    """Of second questions, by what is searched for: of those that follow up the first one, and of
+    those that have nothing to do with it."""
+    figures = []
+    for what, conversations in (
+        ("follow-ups", follow_ups(questions)),
+        ("of something else", interrupted(questions)),
+    ):
+        figures.append(explains(f"second questions, {what}", len(conversations)))
+        ways: dict[str, list[Asked]] = {
+            "in full": [(each.second, (each.second.text,)) for each in conversations],
+            "as said": [(each.second, (each.said,)) for each in conversations],
+            "with the first": [
+                (each.second, (f"{each.said}\n{each.first}",)) for each in conversations
+            ],
+            "both": [
+                (each.second, (each.said, f"{each.said}\n{each.first}")) for each in conversations
+            ],
+            "as the server does": [
+                (each.second, searched_for(each.said, (each.first,))) for each in conversations
+            ],
+        }
+        for way, asked in ways.items():
+            found = await recall(shelf, id, asked, places)
+            name = f"recall@{RESULTS}, {what}, {way}"
+            figures.append(explains(name, _mean([each.share for each in found])))
+    return figures
 
 
 async def times_ms(
@@ -138,18 +154,30 @@ async def times_ms(
     took: list[float] = []
     for question in (questions[0], *questions):
         began = time.perf_counter()
-        await shelf.search(id, question.text, RESULTS)
+        await shelf.search(id, question.text, most=RESULTS)
         took.append((time.perf_counter() - began) * 1000)
     return took[0], took[1:]
 
 
 async def measured(
-    questions: Sequence[Question], texts: Sequence[Path], chunking: Chunking, many: int
+    questions: Sequence[Question],
+    texts: Sequence[Path],
+    chunking: Chunking,
+    many: int,
+    in_conversations: bool,
 ) -> list[Figure]:
+    id = VectorStoreId(f"vs_{chunking.max_tokens}")
+    second: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as folder:
         async with library(Path(folder)) as shelf:
-            found, documents = await recall(shelf, texts, questions, chunking)
+            documents = await shelf.add(id, texts, chunking)
+            places = {file: Places(document) for file, document in documents.items()}
+            asked: list[Asked] = [(each, (each.text,)) for each in questions]
+            found = await recall(shelf, id, asked, places)
             _told(f"recall of {len(questions)} questions")
+            if in_conversations:
+                second = await recall_in_conversations(shelf, id, questions, places)
+                _told("recall of second questions")
             first, took = math.nan, list[float]()
             if many:
                 first, took = await times_ms(shelf, list(documents.values()), questions, many)
@@ -169,6 +197,7 @@ async def measured(
             )
             for corpus in sorted({each.corpus for each in questions})
         ),
+        *second,
         explains("chunks", len(chunks)),
         explains("characters of a chunk, mean", length),
         *(
@@ -190,13 +219,17 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=defaults.max_tokens, help="of a chunk")
     parser.add_argument("--overlap", type=int, default=defaults.overlap_tokens)
     parser.add_argument("--many", type=int, default=_MANY, help="chunks to search in; 0 for none")
+    parser.add_argument(
+        "--conversations", action="store_true", help="also ask the questions as follow-ups"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     chunking = Chunking(max_tokens=options.tokens, overlap_tokens=options.overlap)
     neighbours = Neighbours()
     texts = sorted(options.data.glob("*.md"))
-    figures = trio.run(measured, questions_of(options.data), texts, chunking, options.many)
+    questions = questions_of(options.data)
+    figures = trio.run(measured, questions, texts, chunking, options.many, options.conversations)
     others = neighbours.share()
     figures.append(explains("used by others", others * 100, "% of all cores"))
     print(table(figures))
@@ -209,10 +242,6 @@ def main() -> int:
     file.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"saved as {file}")
     return 0 if all(figure.holds is not False for figure in figures) else 1
-
-
-def _dense(text: str) -> str:
-    return re.sub(r"\s+", "", text)
 
 
 def _mean(values: Sequence[float]) -> float:

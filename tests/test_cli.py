@@ -109,6 +109,21 @@ def test_the_configuration_may_be_named_before_the_command_too(app, prepared, tm
     assert app.served[0][0].engine.slots == 4
 
 
+def test_a_variable_may_name_the_configuration_and_an_option_wins(
+    app, prepared, monkeypatch, tmp_path
+):
+    for name, slots in (("variable.toml", 4), ("option.toml", 5)):
+        (tmp_path / name).write_text(f"[engine]\nslots = {slots}\n")
+    monkeypatch.setenv("ANTIPHON_CONFIG", str(tmp_path / "variable.toml"))
+    option = str(tmp_path / "option.toml")
+
+    for words in (["serve"], ["serve", "--config", option], ["--config", option, "serve"]):
+        _run(*words)
+
+    assert [settings.engine.slots for settings, _ in app.served] == [4, 5, 5]
+    assert app.reread().engine.slots == 5
+
+
 def test_the_servers_exit_status_is_the_commands(app, prepared):
     app.status = 70
 

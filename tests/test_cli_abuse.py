@@ -19,6 +19,7 @@ from antiphon.http.ops.commands import OpsCommands
 from antiphon.ids import UserId
 from antiphon.settings import HttpSettings
 from antiphon.testing.abuse import JAILBREAK, Clock, Direct
+from antiphon.testing.examples import blocks, is_as_shown, replaced, steps
 from antiphon.testing.http import Served, serving
 from antiphon.testing.ops import ScriptedSources, no_commands
 from antiphon.testing.stores import ScriptedStore
@@ -120,3 +121,14 @@ async def test_without_the_token_it_is_refused(ops: Served, monkeypatch: pytest.
     monkeypatch.delenv("ANTIPHON_OPS_TOKEN")
 
     assert "operator token" in await run(ops, "forgive", MALLORY, status=1)
+
+
+async def test_the_document_shows_what_the_commands_say(ops: Served):
+    [session] = blocks("docs/abuse.md", "console")
+    given = {"user_9c1e…": MALLORY, "203.0.113.9": NETWORK}
+
+    for step in steps(session):
+        _, _, *words = replaced(step.command, given).split()
+        printed = await run(ops, *words)
+        shown = replaced(step.printed, given)
+        assert not shown or is_as_shown(printed, shown)

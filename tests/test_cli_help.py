@@ -1,7 +1,6 @@
 """Every command explains itself: what it does, each of its options, and how it is used."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 
 from antiphon.cli import main
 from antiphon.cli_examples import EXAMPLES
+from antiphon.testing.command_lines import read_line
 
 
 def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -71,38 +71,13 @@ def test_every_example_is_a_command_as_the_command_reads_it(
     monkeypatch.chdir(tmp_path)
     for file in re.findall(r"[\w.]+\.(?:csv|jsonl|json|toml|txt)", line):
         Path(file).touch()
-    [words] = [
-        part[part.index("antiphon") + 1 :]
-        for part in _commands(shlex.split(line))
-        if "antiphon" in part
-    ]
-    context = main.make_context("antiphon", list(words))
-    command: click.Command = main
 
-    while isinstance(command, click.Group):
-        found, command, rest = command.resolve_command(context, list(words))
-        assert command is not None
-        context, words = click.Context(command, parent=context, info_name=found), rest
-    command.parse_args(context, list(words))
+    assert read_line(line)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_first_example_is_one_of_the_command_itself(name: str):
     assert f"antiphon {name}".strip() in EXAMPLES[name][0][0]
-
-
-def _commands(words: list[str]) -> Iterator[list[str]]:
-    """The commands of a pipeline, without what goes into files."""
-    part: list[str] = []
-    for word in words:
-        if word == "|":
-            yield part
-            part = []
-        elif word in ("<", ">"):
-            break
-        else:
-            part.append(word)
-    yield part
 
 
 def test_help_needs_no_server_and_no_model():

@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import pytest
 from click.testing import CliRunner
@@ -6,6 +7,7 @@ from click.testing import CliRunner
 from antiphon import cli_policy
 from antiphon.cli import main
 from antiphon.policy.rulebook import default_text
+from antiphon.testing.examples import blocks, is_as_shown, steps
 
 RULES = """format = 1
 refusal = { default = "No.", de = "Nein." }
@@ -297,3 +299,12 @@ def test_marked_spans_measure_personal_data(tmp_path):
     assert result.exit_code == 0
     assert "| EMAIL_ADDRESS | 1 | 0 | 0 | 1.000 (" in result.stdout
     assert shown["entities"]["all together"]["right"] == 1
+
+
+def test_the_document_shows_what_the_command_says():
+    [session] = blocks("docs/policy.md", "console")
+
+    for step in steps(session):
+        printed = CliRunner().invoke(main, shlex.split(step.command)[1:])
+        assert printed.exit_code == 0
+        assert is_as_shown(printed.stdout, step.printed)

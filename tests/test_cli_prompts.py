@@ -2,6 +2,8 @@
 
 import json
 import logging
+import shlex
+from pathlib import Path
 
 import pytest
 import structlog
@@ -9,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from antiphon.cli import main
 from antiphon.prompts import LONGEST_TEXT
+from antiphon.testing.examples import blocks, steps
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +184,15 @@ def test_a_prompt_for_everybody_has_no_variables(monkeypatch):
     assert "has variables (name)" in run("activate", "guide", "1", status=1).stderr
     monkeypatch.delenv("ANTIPHON_CONTEXT_PROMPT")
     run("activate", "guide", "1")
+
+
+def test_the_document_shows_what_the_commands_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("guide.txt").write_text("Be kinder.\n")
+    for text in ("one", "two"):
+        run("add", "guide", "-", text=text)
+    [session] = blocks("docs/context.md", "console")
+
+    for step in steps(session):
+        _, _, *words = shlex.split(step.command)
+        assert run(*words).stdout == step.printed

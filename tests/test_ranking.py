@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from antiphon.document_records import FoundChunk
 from antiphon.embedding import Neighbour
 from antiphon.ids import FileId
-from antiphon.ranking import HybridRanker
+from antiphon.ranking import HybridRanker, Ranked, averaged
 from antiphon.reading_files import TextChunk
 
 RANKER = HybridRanker()
@@ -112,3 +112,17 @@ def test_a_question_without_words_has_none():
 
 def test_words_of_other_scripts_are_kept():
     assert "東京タワー" in RANKER.terms("東京タワー は どこ")
+
+
+def test_of_a_question_in_several_ways_the_mean_counts():
+    one = [
+        Ranked(file=FileId("a"), number=0, score=0.75),
+        Ranked(file=FileId("b"), number=1, score=0.5),
+    ]
+    other = [Ranked(file=FileId("b"), number=1, score=0.5)]
+
+    assert averaged([one]) == one
+    assert averaged([one, other]) == [
+        Ranked(file=FileId("b"), number=1, score=0.5),
+        Ranked(file=FileId("a"), number=0, score=0.375),
+    ]

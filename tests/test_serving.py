@@ -280,6 +280,7 @@ def test_an_address_in_use_names_its_setting_and_leaves_no_socket_open(key: str)
             pass
 
         assert caught.value.key == key
+        assert caught.value.problem.endswith(f"ANTIPHON_{key.upper()}"), "what to do about it"
         socket.create_server(("127.0.0.1", free)).close()
 
 

@@ -55,6 +55,7 @@ def _other(name, default):
                 "guided_decoding": "off",
                 "ops_token": "a-secret-of-24-letters-or",
                 "faults": "seed=7 host.step=raise@0.01",
+                "vision": "off",
             }.get(name, "another")
 
 
@@ -153,6 +154,29 @@ def test_an_unknown_variable_is_refused_by_its_name(name):
 )
 def test_an_unknown_or_misplaced_key_is_refused_by_its_name(tmp_path, text, key):
     assert _refused(file=_toml(tmp_path, text)).key == key
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("[engine]\nslot = 1", "engine.slots"),
+        ("[engines]\nslots = 1", "engine"),
+        ("log_levle = 'info'", "log_level"),
+    ],
+)
+def test_a_key_that_is_nearly_one_is_told_which(tmp_path, text, meant):
+    assert _refused(file=_toml(tmp_path, text)).problem.endswith(f"; did you mean {meant}?")
+
+
+def test_a_variable_that_is_nearly_one_is_told_which():
+    refused = _refused({"ANTIPHON_ENGINE_SLOT": "1"})
+
+    assert refused.problem.endswith("; did you mean ANTIPHON_ENGINE_SLOTS?")
+    assert _refused({"ANTIPHON_PORRIDGE": "1"}).problem == "unknown variable"
+
+
+def test_where_the_file_is_may_stand_beside_the_settings():
+    assert load_settings(None, {"ANTIPHON_CONFIG": "antiphon.toml"}) == load_settings(None, {})
 
 
 @pytest.mark.parametrize("text", ["TRUE", "1", "yes", "On"])

@@ -28,7 +28,7 @@ from antiphon.testing.judges import ScriptedJudges
 from antiphon.testing.replicas import ScriptedReplica, serve_replica
 from antiphon.testing.rig import read_all
 from antiphon.testing.stores import ScriptedOpener
-from antiphon.turn_events import Delta, TurnEnded, TurnEvent, Usage
+from antiphon.turn_events import Delta, TurnEnded, TurnEvent, TurnFailed, Usage
 from antiphon.upstream_settings import UpstreamSettings
 
 
@@ -161,6 +161,18 @@ async def test_a_restart_of_the_replicas_restarts_what_stands_on_them(nursery: t
         pool = node_at(server.overall.tree(), "root/pools/pool:m")
         assert pool is not None
         assert [child.incarnation for child in pool.children] == [2, 2, 2]
+
+
+async def test_a_turn_that_must_be_seen_is_refused_where_nobody_sees(nursery: trio.Nursery):
+    replica = ScriptedReplica(owned_by="llamacpp", vision=False)
+    async with running(settings_for(await serve_replica(replica, nursery))) as server:
+        await until(server, is_ready=True)
+
+        *_, last = await read(server, "t", must_see=True)
+
+        assert isinstance(last, TurnFailed)
+        assert "can't see images" in str(last.error)
+        assert replica.bodies == []
 
 
 async def test_a_survey_says_of_each_replica_how_it_is(nursery: trio.Nursery):

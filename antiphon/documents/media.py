@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from antiphon.documents import docx, html, markdown, pdf, plain
-from antiphon.documents.images import image_type
+from antiphon.pictures import image_type
 
 
 class Kind(enum.Enum):

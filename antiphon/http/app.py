@@ -13,6 +13,7 @@ from antiphon.http.openai.chat import ChatRoutes
 from antiphon.http.openai.conversations.export import ExportRoutes
 from antiphon.http.openai.conversations.item_routes import ItemRoutes
 from antiphon.http.openai.conversations.routes import ConversationRoutes
+from antiphon.http.openai.conversations.search import SearchRoutes
 from antiphon.http.openai.document import DocumentRoutes
 from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.files.routes import FileRoutes
@@ -86,10 +87,17 @@ def make_api_app(
         ).register(app)
         StoredChatRoutes(store=store, http=settings).register(app)
     if store is not None and contents is not None:
-        ConversationRoutes(store=store, contents=contents, http=settings).register(app)
-        ItemRoutes(store=store, contents=contents, http=settings).register(app)
+        ConversationRoutes(store=store, contents=contents, http=settings, files=files).register(app)
+        SearchRoutes(store=store).register(app)
+        ItemRoutes(store=store, contents=contents, http=settings, files=files).register(app)
         ExportRoutes(store=store).register(app)
-        FileRoutes(store=store, contents=contents, http=settings).register(app)
+        FileRoutes(
+            store=store,
+            contents=contents,
+            http=settings,
+            files=file_settings,
+            searching=searching,
+        ).register(app)
         MemoryRoutes(store=store, http=settings, context=context).register(app)
         UserRoutes(store=store, contents=contents, http=settings).register(app)
     if store is not None and searching is not None:

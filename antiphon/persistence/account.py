@@ -71,7 +71,7 @@ async def export(tx: Transaction, id: UserId) -> JsonObject | None:
         # What ran in a conversation stands there with all its items.
         items = () if response.conversation else codec.items(await tx.fetch(_ITEMS, row[0]))
         plain["items"] = list(map(_plain_item, items))
-        del plain["output"]
+        del plain["output"], plain["feedback"]  # each has a place of its own
         answers.append(plain)
     return {
         "user": codec.plain(user),

@@ -119,7 +119,14 @@ _PROBLEMS = {
     "chunks are of documents that are gone": _problem(
         "chunks_without_document",
         f"""FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.number = c.place / {CHUNKS_AT_MOST})""",
+                WHERE d.number = c.place / {CHUNKS_AT_MOST})
+            AND NOT EXISTS (SELECT 1 FROM removed_documents r
+                WHERE r.number = c.place / {CHUNKS_AT_MOST})""",
+    ),
+    "documents that were removed are there": _problem(
+        "removed_documents_there",
+        """FROM removed_documents r WHERE EXISTS (SELECT 1 FROM documents d
+            WHERE d.number = r.number)""",
     ),
     "chunks can't be found by their words": _problem(
         "chunks_without_words",

@@ -47,7 +47,9 @@ USER = "id, tenant, name, created_ms, training, plan, suspended, suspended_until
 KEY = (
     "id, user_id, prefix, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms, suspended"
 )
-CONVERSATION = "id, user_id, created_ms, updated_ms, title, metadata, archived_ms, memory"
+CONVERSATION = (
+    "id, user_id, created_ms, updated_ms, title, metadata, archived_ms, memory, title_made"
+)
 ITEM = "i.id, i.type, i.role, i.status, i.tokens, i.created_ms, b.body"
 RESPONSE = (
     "r.id, r.user_id, r.kind, r.model, r.status, r.created_ms, r.metadata, r.conversation_id, "
@@ -122,7 +124,7 @@ def api_key(row: Row) -> ApiKey:
 
 
 def conversation(row: Row) -> Conversation:
-    id, owner, created_ms, updated_ms, title, metadata, archived_ms, memory = row
+    id, owner, created_ms, updated_ms, title, metadata, archived_ms, memory, title_made = row
     return Conversation(
         id=ConversationId(id),
         user=UserId(owner),
@@ -132,6 +134,7 @@ def conversation(row: Row) -> Conversation:
         metadata=from_json(metadata),
         archived_ms=archived_ms,
         memory=None if memory is None else bool(memory),
+        title_made=bool(title_made),
     )
 
 

@@ -6,7 +6,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from antiphon.context_records import Memory, PromptActivation, PromptVersion, Summary
 from antiphon.ids import ConversationId, ItemId, MemoryId, NodeId, UserId
-from antiphon.persistence import conversations, deletion, memories, prompts, summaries, work
+from antiphon.persistence import (
+    conversations,
+    deletion,
+    documents,
+    memories,
+    prompts,
+    summaries,
+    work,
+)
 from antiphon.persistence.memories import add as add_memories
 from antiphon.persistence.port import Database, Transaction
 from antiphon.persistence.work import finish as finish_work
@@ -108,5 +116,12 @@ class SqlContextStore:
 
     async def _tidied(self, receipt: Receipt | None) -> Receipt | None:
         if receipt is not None:
-            await self._database.tidy()
+            await self._tidy()
         return receipt
+
+    async def _tidy(self, *, deleted: bool = True) -> None:
+        """Let go of what was deleted everywhere, first of what was too much for one transaction,
+        whoever began with it."""
+        while await self._write(documents.remove_some):
+            deleted = True
+        await self._database.tidy(deleted=deleted)

@@ -11,8 +11,8 @@ from antiphon.records import Conversation, Item, Page
 _INSERT = statement(
     "conversations.insert",
     """INSERT INTO conversations (id, user_id, created_ms, updated_ms, title, metadata,
-        archived_ms, title_folded, next_position, memory)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)""",
+        archived_ms, title_folded, next_position, memory, title_made)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)""",
 )
 _GET = statement(
     "conversations.get",
@@ -21,7 +21,7 @@ _GET = statement(
 EXISTS = statement(
     "conversations.exists", "SELECT 1 FROM conversations WHERE id = $1 AND user_id = $2"
 )
-_CURSOR = statement(
+CURSOR = statement(
     "conversations.cursor",
     "SELECT updated_ms, id FROM conversations WHERE id = $1 AND user_id = $2",
 )
@@ -129,6 +129,7 @@ async def create(tx: Transaction, conversation: Conversation, items: Sequence[It
         codec.folded(conversation.title),
         len(items),
         _flag(conversation.memory),
+        1 if conversation.title_made else None,
     )
     batch = itemlog.writes(items, user=conversation.user, home=conversation.id, first=0)
     await itemlog.write(tx, batch, "items")
@@ -144,7 +145,7 @@ async def listed(
 ) -> tuple[Conversation, ...]:
     start: Sequence[object] = (LAST if page.newest_first else FIRST, "")
     if page.after is not None:
-        cursor = await tx.fetchrow(_CURSOR, page.after, user)
+        cursor = await tx.fetchrow(CURSOR, page.after, user)
         if cursor is None:
             raise UnknownCursor(page.after)
         start = cursor

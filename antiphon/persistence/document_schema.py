@@ -93,3 +93,6 @@ _FULL_TEXT = (
 )
 
 STATEMENTS = _VECTOR_STORES + _DOCUMENTS + _FULL_TEXT
+
+# Of documents that are gone: there may be chunks of them still, which nothing leads to.
+REMOVALS = ("CREATE TABLE removed_documents (number BIGINT PRIMARY KEY){strict}",)

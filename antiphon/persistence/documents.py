@@ -1,5 +1,6 @@
 """Units of work on documents: which there are, which are wanted, and what of them is needed by
-nothing any more."""
+nothing any more. One that is large goes at once, for all who read, and its chunks after it, some
+at a time: nobody waits for long to write meanwhile."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -66,7 +67,7 @@ _HOLD_UNNEEDED = statement(
 )
 _UNNEEDED = statement(
     "documents.unneeded",
-    """SELECT d.id, d.number FROM documents d WHERE d.id = ANY($1)
+    """SELECT d.id, d.number, d.chunks FROM documents d WHERE d.id = ANY($1)
         AND NOT EXISTS (SELECT 1 FROM vector_store_files v WHERE v.document_id = d.id)
         AND NOT EXISTS (SELECT 1 FROM file_documents f WHERE f.document_id = d.id)""",
 )
@@ -74,11 +75,35 @@ _DELETE_PLACES = {
     table: statement(f"{table}.delete", f"DELETE FROM {table} WHERE place >= $1 AND place < $2")
     for table in ("chunk_words", "chunks")
 }
+_DELETE_FIRST = {
+    table: statement(
+        f"{table}.delete_first",
+        f"""DELETE FROM {table} WHERE place IN (SELECT place FROM {table}
+            WHERE place >= $1 AND place < $2 ORDER BY place LIMIT $3)""",
+    )
+    for table in ("chunk_words", "chunks")
+}
+_NOTE_REMOVAL = statement(
+    "removed_documents.insert", "INSERT INTO removed_documents (number) VALUES ($1)"
+)
+_ANY_REMOVAL = statement(
+    "removed_documents.first", "SELECT number FROM removed_documents ORDER BY number LIMIT 1"
+)
+_HOLD_REMOVAL = statement(
+    "removed_documents.hold",
+    "SELECT number FROM removed_documents WHERE number = $1 FOR UPDATE",
+)
+_END_REMOVAL = statement(
+    "removed_documents.delete", "DELETE FROM removed_documents WHERE number = $1"
+)
 _DELETE_PARTS = {
     table: statement(f"{table}.delete", f"DELETE FROM {table} WHERE document_id = ANY($1)")
     for table in ("document_vectors", "document_texts")
 }
 _DELETE = statement("documents.delete", "DELETE FROM documents WHERE id = ANY($1)")
+
+REMOVED_AT_ONCE = 2000
+"""Chunks that one transaction removes: some hundredths of a second."""
 
 
 async def held_files(tx: Transaction, user: UserId, ids: Sequence[FileId]) -> dict[FileId, File]:
@@ -164,21 +189,47 @@ async def remove_unneeded(tx: Transaction, ids: Sequence[str]) -> Counter[str]:
     if not rows:
         return gone
     unneeded = [row[0] for row in rows]
-    for row in rows:
-        gone += await remove_chunks(tx, row[1])
+    left = REMOVED_AT_ONCE
+    for _, number, chunks in rows:
+        if chunks <= left:
+            left -= chunks
+            gone += await _remove_chunks(tx, number)
+        else:  # nothing finds them any more, and they go with `remove_some`
+            await tx.execute(_NOTE_REMOVAL, number)
+            gone += Counter(dict.fromkeys(_DELETE_FIRST, chunks))
     for table, sql in _DELETE_PARTS.items():
         gone[table] += await tx.execute(sql, unneeded)
     gone["documents"] += await tx.execute(_DELETE, unneeded)
     return gone
 
 
-async def remove_chunks(tx: Transaction, number: int) -> Counter[str]:
-    places = (number << PLACE_BITS, (number + 1) << PLACE_BITS)
+async def remove_some(tx: Transaction) -> bool:
+    """Some chunks of a document that is gone. False when none are left of any."""
+    row = await tx.fetchrow(_ANY_REMOVAL)
+    if row is None:
+        return False
+    number = row[0]
+    if await tx.fetchrow(_HOLD_REMOVAL, number) is None:
+        return True  # another server has removed the last of it
+    places = _places(number)
+    counts = [await tx.execute(sql, *places, REMOVED_AT_ONCE) for sql in _DELETE_FIRST.values()]
+    if max(counts) < REMOVED_AT_ONCE:
+        await tx.execute(_END_REMOVAL, number)
+    return True
+
+
+async def _remove_chunks(tx: Transaction, number: int) -> Counter[str]:
+    places = _places(number)
     return Counter({table: await tx.execute(sql, *places) for table, sql in _DELETE_PLACES.items()})
+
+
+def _places(number: int) -> tuple[int, int]:
+    """Of a document's chunks: the first one there may be, and the first one of the next."""
+    return number << PLACE_BITS, (number + 1) << PLACE_BITS
 
 
 async def remove_text(tx: Transaction, id: DocumentId, number: int) -> None:
     """Before it is written anew."""
-    await remove_chunks(tx, number)
+    await _remove_chunks(tx, number)
     for sql in _DELETE_PARTS.values():
         await tx.execute(sql, [id])

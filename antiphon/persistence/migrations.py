@@ -100,7 +100,7 @@ async def require_current(database: Database) -> None:
     """Raises SchemaMismatch unless the schema is just the one that this program knows."""
     found = await status(database)
     if found.missing:
-        raise SchemaMismatch(f"{found.version}", f"{MIGRATIONS[-1].version}; run the migration")
+        raise SchemaMismatch(f"{found.version}", f"{MIGRATIONS[-1].version}")
 
 
 async def _applied(

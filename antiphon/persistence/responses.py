@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon.errors import UnknownCursor
 from antiphon.ids import ConversationId, ModelName, NodeId, ResponseId, UserId
@@ -70,6 +71,10 @@ _SET_FEEDBACK = statement(
         ON CONFLICT (response_id) DO UPDATE SET rating = excluded.rating,
         reason = excluded.reason, created_ms = excluded.created_ms""",
 )
+_FEEDBACK = statement(
+    "feedback.of",
+    "SELECT response_id, rating, reason, created_ms FROM feedback WHERE response_id = ANY($1)",
+)
 _USAGE = statement(
     "usage.list",
     """SELECT response_id, user_id, model, reserved_tokens, created_ms, settled_ms, input_tokens,
@@ -116,7 +121,7 @@ _LISTS = {
 
 async def get(tx: Transaction, user: UserId, id: ResponseId) -> Response | None:
     row = await tx.fetchrow(_GET, id, user)
-    return None if row is None else (await _with_output(tx, [row]))[0]
+    return None if row is None else (await _whole(tx, [row]))[0]
 
 
 async def listed(
@@ -140,15 +145,22 @@ async def listed(
     filters = [each for each in (conversation, model) if each is not None] + pairs
     sql = _LISTS[page.newest_first, conversation is not None, model is not None, len(pairs)]
     rows = await tx.fetch(sql, user, kind.value, start[0], start[1], max(page.limit, 0), *filters)
-    return await _with_output(tx, rows)
+    return await _whole(tx, rows)
 
 
-async def _with_output(tx: Transaction, rows: Sequence[Row]) -> tuple[Response, ...]:
+async def _whole(tx: Transaction, rows: Sequence[Row]) -> tuple[Response, ...]:
+    """With what was answered, and what was thought of it."""
     outputs: dict[str, list[Item]] = defaultdict(list)
+    rated: dict[str, Feedback] = {}
     if rows:
-        for id, *item in await tx.fetch(_OUTPUT, [row[0] for row in rows]):
+        ids = [row[0] for row in rows]
+        for id, *item in await tx.fetch(_OUTPUT, ids):
             outputs[id].append(codec.item(item))
-    return tuple(codec.response(row, tuple(outputs[row[0]])) for row in rows)
+        rated = {row[0]: codec.feedback(row) for row in await tx.fetch(_FEEDBACK, ids)}
+    return tuple(
+        replace(codec.response(row, tuple(outputs[row[0]])), feedback=rated.get(row[0]))
+        for row in rows
+    )
 
 
 async def events(

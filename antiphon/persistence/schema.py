@@ -241,6 +241,7 @@ MIGRATIONS = (
     Migration(5, "policy", _POLICY),
     Migration(6, "context", _CONTEXT),
     Migration(7, "documents", document_schema.STATEMENTS),
+    Migration(8, "removals", document_schema.REMOVALS),
 )
 
 
@@ -336,6 +337,7 @@ TABLES = (
     _table("file_documents", "file_id document_id", ""),
     _table("document_texts", "document_id", "headings page_starts text"),
     _table("document_vectors", "document_id", "vectors"),
+    _table("removed_documents", "number", ""),
     _table("chunks", "place", "page headings starts ends text"),
     _table("chunk_words", "place", "length repeated words"),
     _table(

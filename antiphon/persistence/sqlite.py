@@ -220,7 +220,12 @@ async def open_sqlite(
     scrubber = PageScrubber(path)
     stack.callback(scrubber.close)  # the last one: see there
     writer = await _connect(path, stack, _WRITER_CLOSE_S)
-    await _call(writer, partial(_prepare_writer, writer, durability))
+    try:
+        await _call(writer, partial(_prepare_writer, writer, durability))
+    except StorageFull:
+        raise
+    except StoreFailed as error:  # it may be any file, which SQLite doesn't name
+        raise StoreFailed(f"{path}: {error.reason}") from error
     readers = []
     for _ in range(_READERS):
         connection = await _connect(path, stack, _READER_CLOSE_S)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from antiphon.finding import FoundPage
 from antiphon.ids import (
     ConversationId,
     FileId,
@@ -25,6 +26,7 @@ from antiphon.persistence import (
     policy,
     quotas,
     responses,
+    said,
     turns,
 )
 from antiphon.persistence.document_store import SqlDocumentStore
@@ -132,7 +134,7 @@ class SqlStore(SqlDocumentStore):
             if not step.rows.total():
                 break
         receipt = await self._write(deletion.rest_of_user, user, now_ms, removed)
-        await self._database.tidy()
+        await self._tidy()
         return receipt
 
     async def create_conversation(
@@ -147,6 +149,14 @@ class SqlStore(SqlDocumentStore):
         self, user: UserId, page: Page, *, search: str | None = None, archived: bool = False
     ) -> tuple[Conversation, ...]:
         return await self._read(conversations.listed, user, page, search, archived)
+
+    async def find_said(
+        self, user: UserId, query: str, *, after: ConversationId | None = None, limit: int = 20
+    ) -> FoundPage:
+        words = tuple(dict.fromkeys(query.casefold().split()))
+        if not words or limit < 1:
+            return FoundPage()
+        return await said.Search(self._database, user, words).page(after, limit)
 
     async def update_conversation(self, conversation: Conversation) -> Conversation | None:
         return await self._write(conversations.update, conversation)
@@ -330,5 +340,5 @@ class SqlStore(SqlDocumentStore):
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         receipt = await self._write(expiry.expire, self._retention, now_ms, limit)
-        await self._database.tidy(deleted=bool(receipt.rows))
+        await self._tidy(deleted=bool(receipt.rows))
         return receipt

@@ -91,6 +91,8 @@ async def export_database(database: Database, target: Path, told: Told = untold)
         try:
             with created(target) as file:
                 return await _write(tx, file, told)
+        except FileExistsError as error:
+            raise StoreFailed(f"{target} exists already; name a new file") from error
         except OSError as error:
             raise StoreFailed(f"{target}: {error.strerror}") from error
 

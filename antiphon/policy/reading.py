@@ -3,7 +3,6 @@
 Knows the form of a file; what its rules mean together is for `checks`.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 import msgspec
 
 from antiphon.errors import RulesError
+from antiphon.near_names import nearest
 from antiphon.policy.positions import Path, Positions, positions_in
 from antiphon.policy.rules import Matcher, Rule, Rules
 
@@ -83,9 +83,9 @@ def key_of(path: Path) -> str:
 def meant(word: str, known: Iterable[str]) -> str:
     """What can be said of a word that isn't known: the one it is like, else all there are."""
     names = sorted(map(str, known))
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if close := close or [name for name in names if word and name.startswith(word)]:
-        return f"did you mean {close[0]!r}?"
+    beginning = (name for name in names if word and name.startswith(word))
+    if (near := nearest(word, names) or next(beginning, None)) is not None:
+        return f"did you mean {near!r}?"
     return f"known are {', '.join(names)}"
 
 

@@ -22,6 +22,7 @@ from antiphon.terminal.telling import (
     figures,
     listed,
     named,
+    sources,
     told_of_lost_stop,
     told_of_stop,
     warnings,
@@ -88,6 +89,11 @@ class Chat:
             except KeyboardInterrupt:
                 self._is_leaving = True
                 self._screen.note(_LEAVE)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the last thing that happened was a Ctrl-C."""
+        return self._is_leaving
 
     def leave(self) -> None:
         """Nothing is said any more."""
@@ -164,6 +170,8 @@ class Chat:
             self._screen.warn(warning)
         if unseen := fates(response.context.files, is_seen=False):
             self._screen.warn(unseen)
+        if cited := sources(response.output):
+            self._screen.note(cited)
         if self._screen.is_rich:
             if seen := fates(response.context.files, is_seen=True):
                 self._screen.note(seen)
@@ -257,6 +265,8 @@ class Chat:
                 self._screen.asked("\n".join([*listed(item.files), item.text]))
             elif item.type == "message":
                 self._screen.said(item.text)
+                if cited := sources([item]):
+                    self._screen.note(cited)
 
     def _regenerate(self) -> None:
         """In a copy of the conversation up to the last message, so that no answer is lost."""

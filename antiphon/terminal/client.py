@@ -50,9 +50,11 @@ class ApiClient:
         return self._list("/v1/models", Model)
 
     def conversations(self, *, search: str = "", limit: int = 20) -> tuple[Conversation, ...]:
-        """The latest first."""
-        query = {"limit": limit} | ({"search": search} if search else {})
-        return self._list("/v1/conversations", Conversation, query)
+        """The latest first; with a search, those in which its words were said."""
+        if search:
+            path = "/v1/conversations/search"
+            return self._list(path, Conversation, {"query": search, "limit": limit})
+        return self._list("/v1/conversations", Conversation, {"limit": limit})
 
     def conversation(self, id: str) -> Conversation:
         return self._json("GET", f"/v1/conversations/{_segment(id)}", Conversation)

@@ -16,7 +16,7 @@ class Command:
 COMMANDS = (
     Command(name="help", takes="", help="what can be typed here"),
     Command(name="new", takes="", help="begin another conversation"),
-    Command(name="list", takes="[TEXT]", help="the latest conversations, or those with the text"),
+    Command(name="list", takes="[TEXT]", help="the latest conversations, or those with the words"),
     Command(name="open", takes="NUMBER or ID", help="go on with one of the list"),
     Command(name="show", takes="", help="the conversation once more"),
     Command(name="regenerate", takes="", help="another answer to the last message"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from antiphon.errors import ApiRefused, ApiUnreachable
 from antiphon.terminal.answer import Stopped
-from antiphon.terminal.wire import Conversation, Part, Response, ShownFile
+from antiphon.terminal.wire import Conversation, Item, Part, Response, ShownFile
 
 _SEEN = frozenset({"whole", "excerpts"})
 
@@ -101,6 +101,13 @@ def fates(files: Iterable[ShownFile], *, is_seen: bool) -> str:
     """What the model was shown of files, in a line: of those that it saw something of, or of those
     that it didn't."""
     return "; ".join(_fate(file) for file in files if (file.fate in _SEEN) == is_seen)
+
+
+def sources(items: Iterable[Item]) -> str:
+    """The files that answers are from, in a line; nothing where they name none."""
+    cited = {each.file_id: each for item in items for each in item.cited}
+    names = [each.filename or each.file_id for each in cited.values()]
+    return f"from {', '.join(names)}" if names else ""
 
 
 def listed(files: Iterable[Part]) -> list[str]:

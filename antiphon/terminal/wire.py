@@ -16,12 +16,21 @@ class Conversation(msgspec.Struct, frozen=True):
     updated_at: int = 0
 
 
+class Annotation(msgspec.Struct, frozen=True):
+    """A place in a text, and where it has that from."""
+
+    type: str = ""
+    file_id: str = ""
+    filename: str = ""
+
+
 class Part(msgspec.Struct, frozen=True):
     type: str = ""
     text: str = ""
     refusal: str = ""
     file_id: str = ""
     filename: str = ""
+    annotations: tuple[Annotation, ...] = ()
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -43,6 +52,15 @@ class Item(msgspec.Struct, frozen=True):
         if isinstance(self.content, str):
             return ()
         return tuple(part for part in self.content if part.type == "input_file" and part.file_id)
+
+    @property
+    def cited(self) -> tuple[Annotation, ...]:
+        """The files that it is from, each once."""
+        if isinstance(self.content, str):
+            return ()
+        annotations = [each for part in self.content for each in part.annotations]
+        files = {each.file_id: each for each in annotations if each.type == "file_citation"}
+        return tuple(files.values())
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -89,6 +107,7 @@ class Response(msgspec.Struct, frozen=True):
     error: Problem | None = None
     incomplete_details: Incomplete | None = None
     context: Context = Context()
+    output: tuple[Item, ...] = ()
 
 
 class UploadedFile(msgspec.Struct, frozen=True):

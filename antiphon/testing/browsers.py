@@ -2,18 +2,49 @@
 
 import asyncio
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--no-sandbox", "--disable-background-networking")
-_PATIENCE_MS = 20_000.0
+# How long something takes says how busy the machine is: this only has to tell late from never.
+_PATIENCE_MS = 60_000.0
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+
+_BRING = """(target, { how, name, type, bytes }) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], name, { type }));
+  if (how === 'paste') {
+    const paste = new ClipboardEvent('paste', { clipboardData: data, cancelable: true });
+    target.dispatchEvent(paste);
+  } else {
+    for (const kind of ['dragover', 'drop']) {
+      const options = { dataTransfer: data, cancelable: true, bubbles: true };
+      document.body.dispatchEvent(new DragEvent(kind, options));
+    }
+  }
+}"""
+_LENGTH = """(length) => {
+  const last = [...document.querySelectorAll('.turn .markdown')].at(-1);
+  return last && last.textContent.length > length;
+}"""
+_ALIVE = """(place) => {
+  const elements = 'script, style, iframe, object, embed, img, svg, math, form, input, base, link';
+  const found = [...place.querySelectorAll(elements)].map((each) => each.localName);
+  for (const each of place.querySelectorAll('*')) {
+    found.push(...each.getAttributeNames().filter((name) => name.startsWith('on')));
+    const link = each.getAttribute('href') ?? each.getAttribute('src');
+    if (link !== null && !/^https?:/.test(link)) found.push(link);
+  }
+  if (window.hacked !== undefined) found.push(`hacked ${window.hacked}`);
+  return found;
+}"""
 
 
 def chromium() -> str | None:
@@ -73,6 +104,24 @@ class ChatPage:
         self.write(text)
         self.page.keyboard.press("Enter")
 
+    def asking(self, **fields: Any) -> "ChatPage":
+        """From now on the browser asks every question with these fields, too: how long an answer
+        may be, say, or which form it has."""
+
+        def asked(route: Route) -> None:
+            body = route.request.post_data_json or {}
+            route.continue_(post_data=json.dumps(body | fields))
+
+        self.page.route("**/v1/responses", asked)
+        return self
+
+    def asked_as(self, text: str) -> str:
+        """Send it, and wait until the server has taken it; which request it is there."""
+        path = "/v1/responses"
+        with self.page.expect_response(lambda each: each.url.endswith(path)) as found:
+            self.ask(text)
+        return found.value.headers["x-request-id"]
+
     def asked(self, text: str) -> str:
         """Send it, and wait for the answer."""
         before = self.turns.count()
@@ -91,6 +140,27 @@ class ChatPage:
         """Until the last answer has it."""
         self.last.locator(".markdown", has_text=text).wait_for()
 
+    def until_longer(self, length: int) -> None:
+        """Until the last answer has more than that many characters."""
+        self.page.wait_for_function(_LENGTH, arg=length)
+
+    def bring(self, how: str, name: str, content: str | bytes, kind: str = "text/plain") -> None:
+        """Paste a file, or drop it, and wait for what becomes of it."""
+        data = content.encode() if isinstance(content, str) else content
+        file = {"how": how, "name": name, "type": kind, "bytes": list(data)}
+        self.field.evaluate(_BRING, file)
+        self.page.locator(".composer .file-chip:is(.ready, .failed)", has_text=name).wait_for()
+
+    def choose(self, known: str, choice: str) -> None:
+        """From the menu of a conversation in the list."""
+        entry = self.entry(known)
+        entry.hover()
+        entry.get_by_role("button").click()
+        self.page.get_by_role("menuitem", name=choice, exact=True).click()
+
+    def until_listed(self, known: str, *, is_there: bool = True) -> None:
+        self.entry(known).wait_for(state="attached" if is_there else "detached")
+
     def press(self, name: str) -> None:
         """A button, by what it says to those who can't see it."""
         self.page.get_by_role("button", name=name, exact=True).last.click()
@@ -98,6 +168,13 @@ class ChatPage:
     @property
     def field(self) -> Locator:
         return self.page.get_by_role("textbox", name="Message", exact=True)
+
+    def entry(self, known: str) -> Locator:
+        """Of the list: the conversation with this id, or the newest one that is called so."""
+        if known.startswith("conv_"):
+            link = self.page.locator(f'a[href="/c/{known}"]')
+            return self.page.locator(".list li", has=link)
+        return self.page.locator(".list li", has_text=known).first
 
     @property
     def turns(self) -> Locator:
@@ -113,13 +190,19 @@ class ChatPage:
         return self.last.locator(".markdown").inner_text()
 
     @property
+    def alive(self) -> list[str]:
+        """What there is in the last answer that text has none of, and what came of it."""
+        found: list[str] = self.last.locator(".markdown").evaluate(_ALIVE)
+        return found
+
+    @property
     def notices(self) -> list[str]:
         return self.last.locator(".notice > span").all_inner_texts()
 
     @property
     def listed(self) -> list[str]:
         """Titles of the conversations."""
-        return self.page.locator(".list li > a").all_inner_texts()
+        return self.page.locator(".list li > a > .title").all_inner_texts()
 
     @property
     def conversation(self) -> str:

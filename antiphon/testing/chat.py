@@ -106,6 +106,10 @@ class ScriptedChat:
             for name in sorted(self.known)
         )
 
+    def sees(self, model: ModelName) -> bool | None:
+        capabilities = self.capabilities(model)
+        return None if capabilities is None else capabilities.vision
+
     def capabilities(self, model: ModelName) -> Capabilities | None:
         self._known(model)
         return self._capabilities

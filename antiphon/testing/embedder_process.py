@@ -12,12 +12,14 @@ from antiphon.documents.rows import Floats, Halves
 from antiphon.testing.embedding import vector
 
 MODULE = "antiphon.testing.embedder_process"
-CHOKES, SLOW, NICENESS = "chokes the model", "takes a while", "how nice are you"
+CHOKES, SLOW = "chokes the model", "takes a while"
+NICENESS, POLICY = "how nice are you", "by which policy are you scheduled"
 SLOW_S = 0.5
 
 
 class ToyVectors:
-    """Counts letters. What the thread's niceness is it says by a vector's length."""
+    """Counts letters. What the thread's niceness is it says by a vector's length, and so by which
+    policy it is scheduled: 1 more than its number, since 0 is the usual one."""
 
     def question(self, text: str) -> Floats:
         if CHOKES in text:
@@ -31,6 +33,8 @@ class ToyVectors:
         if text == NICENESS:
             thread = Path("/proc/thread-self").resolve().name
             found *= os.getpriority(os.PRIO_PROCESS, int(thread))
+        if text == POLICY:
+            found *= os.sched_getscheduler(0) + 1
         return found
 
 

@@ -1,5 +1,6 @@
 """Node.js for tests of JavaScript clients: the virtual environment's own, from a Python package."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _INSTALL_S = 300.0
+_SCRIPT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +20,21 @@ class NodeProject:
 
     folder: Path
     node: str
+
+    def said(self, script: str, *args: str) -> dict[str, Any]:
+        """Run a script that prints a line of JSON a check, `{"check": …, "value": …}`; what each
+        said."""
+        result = subprocess.run(
+            [self.node, script, *args],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=_SCRIPT_S,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        return {line["check"]: line["value"] for line in lines}
 
 
 def install_node_project(source: Path, folder: Path, files: Sequence[str]) -> NodeProject:

@@ -8,6 +8,7 @@ from typing import Any
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.routing.router import Routing
 from antiphon.actors.store.status import StoreStatistics, StoreStatus
+from antiphon.context_records import PromptActivation
 from antiphon.http.ops.commands import OpsCommands
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ids import ActorPath, ModelName, RequestId, SlotIndex
@@ -94,6 +95,7 @@ class ScriptedSources:
     circuits: list[BreakerStatistics] = field(default_factory=lambda: [a_breaker()])
     fleet: list[ReplicaStatistics] = field(default_factory=list)
     decisions: list[Routing] = field(default_factory=list)
+    activations: list[PromptActivation] = field(default_factory=list)
     age_s: float = 0.0
 
     def not_ready(self) -> Sequence[str]:
@@ -145,6 +147,9 @@ class ScriptedSources:
 
     def work_age_s(self) -> float:
         return self.age_s
+
+    def prompts_in_force(self) -> Sequence[PromptActivation]:
+        return self.activations
 
     def routing(self) -> Sequence[Routing]:
         return self.decisions

@@ -62,6 +62,15 @@ def scenes(folder: Path) -> Iterator[ServerProcess]:
         yield server
 
 
+def answered(server: ServerProcess) -> str:
+    """A conversation with the question and its answer; its id."""
+    with httpx2.Client(base_url=server.base_url) as client:
+        made = str(client.post("conversations", json={"title": _TITLE}).json()["id"])
+        body = {"model": _MODEL, "input": _QUESTION, "conversation": made}
+        client.post("responses", json=body).raise_for_status()
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One tab."""

@@ -38,7 +38,10 @@ default_max_tokens = 2000
 def last_message(body: dict[str, Any]) -> str:
     """What the user said last, without what the model was shown of files, and told of them."""
     said = [message["content"] for message in body["messages"] if message["role"] == "user"]
-    text = str(said[-1]).rpartition(TAIL)[2] if said else ""
+    last = said[-1] if said else ""
+    if not isinstance(last, str):  # it has images
+        last = "\n".join(part["text"] for part in last if part["type"] == "text")
+    text = last.rpartition(TAIL)[2]
     return _ATTACHED.sub("", text).strip()
 
 

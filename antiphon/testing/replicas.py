@@ -58,6 +58,8 @@ class ScriptedReplica:
     refuse: tuple[int, bytes] | None = None
     retry_after: str | None = "1"
     """The advice that comes with a refusal."""
+    vision: bool | None = None
+    """Whether it says that it sees images, each kind of server in its own way."""
     key: str | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
     """Of the generations asked for."""
@@ -102,7 +104,13 @@ class ScriptedReplica:
             card = {"id": self.model, "object": "model", "owned_by": self.owned_by}
             if self.window is not None:
                 card["max_model_len"] = self.window  # type: ignore[assignment]
+            if self.vision is not None and self.owned_by == "antiphon":
+                card["vision"] = self.vision  # type: ignore[assignment]
             return httpx2.Response(200, json={"object": "list", "data": [card]})
+        if path == "/props" and self.owned_by == "llamacpp":
+            return httpx2.Response(200, json={"modalities": {"vision": self.vision}})
+        if path == "/get_model_info" and self.owned_by == "sglang":
+            return httpx2.Response(200, json={"has_image_understanding": self.vision})
         if path == "/health" and self.has_health:
             return httpx2.Response(self.health, content=b"")
         if not path.endswith("/completions"):

@@ -210,9 +210,11 @@ class ResponseShelf:
         return Receipt(id="receipt_1", subject=id, deleted_ms=now_ms, rows={"responses": 1})
 
     async def set_feedback(self, user: UserId, feedback: Feedback) -> bool:
-        if await self.response(user, feedback.response) is None:
+        found = await self.response(user, feedback.response)
+        if found is None:
             return False
         self.feedback.append(feedback)
+        self.put(replace(found, feedback=feedback))
         return True
 
     async def find_items(self, user: UserId, ids: Sequence[ItemId]) -> tuple[Item, ...]:

@@ -4,7 +4,7 @@ engine that says what a test has it say. For clients that are programs and know 
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ _START_S = 60.0
 @dataclass(slots=True)
 class ScriptedServer:
     """`words` is what every answer says from now on, a word at a step; `step_s` how long one
-    takes, when the next host starts."""
+    takes, when the next host starts; `changed` what a reload finds changed."""
 
     folder: Path
     words: Callable[[Admit], Iterable[str]]
     step_s: float
+    changed: dict[str, Any] = field(default_factory=dict)
     api: str = ""
     ops: str = ""
     model: str = ""
@@ -63,7 +64,9 @@ def scripted_server(
 ) -> Iterator[ScriptedServer]:
     """Serve for the length of the block. Raises what the server ends with before it is ready."""
     scripted = ScriptedServer(folder, words, step_s)
-    live = LiveSettings(scripted.settings(**settings), scripted.settings)
+    live = LiveSettings(
+        scripted.settings(**settings), lambda: scripted.settings(**(settings | scripted.changed))
+    )
     ready, failures = threading.Event(), list[BaseException]()
     token: list[tuple[trio.lowlevel.TrioToken, trio.Event]] = []
     launcher = ScriptedLauncher(

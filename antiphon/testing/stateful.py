@@ -11,6 +11,7 @@ import httpx2
 from antiphon.context_settings import ContextSettings
 from antiphon.http.app import make_api_app
 from antiphon.persistence.contents import FolderContents
+from antiphon.retrieval import FileSearching
 from antiphon.settings import GenerationSettings, HttpSettings
 from antiphon.testing.accounts import ScriptedAccounts
 from antiphon.testing.chat import ScriptedChat
@@ -48,7 +49,9 @@ class StatefulApi:
 
 
 @asynccontextmanager
-async def stateful_api(folder: Path, settings: HttpSettings) -> AsyncIterator[StatefulApi]:
+async def stateful_api(
+    folder: Path, settings: HttpSettings, *, searching: FileSearching | None = None
+) -> AsyncIterator[StatefulApi]:
     """Serve for the length of the block."""
     contents = FolderContents(folder / "contents")
     await contents.prepare()
@@ -63,6 +66,7 @@ async def stateful_api(folder: Path, settings: HttpSettings) -> AsyncIterator[St
             store=store,
             contents=contents,
             context=lambda: live.context,
+            searching=searching,
         )
         async with (
             serving(app, settings) as served,

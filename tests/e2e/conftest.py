@@ -52,7 +52,7 @@ def node_project(tmp_path_factory: pytest.TempPathFactory) -> NodeProject:
     return install_node_project(
         Path(__file__).parent / "node",
         tmp_path_factory.mktemp("node"),
-        ["package.json", "package-lock.json", "openai.mjs", "responses.mjs"],
+        ["package.json", "package-lock.json", "openai.mjs", "responses.mjs", "files.mjs"],
     )
 
 

@@ -465,7 +465,8 @@ def test_a_file_that_is_gone_or_unreadable_is_said_to_be_to_the_model_and_the_cl
         ({"type": "input_file", "file_url": "http://x/y.pdf"}, 400, "file_url"),
         ({"type": "input_file", "filename": "a", "file_data": "%%%"}, 400, "file_data"),
         ({"type": "input_file"}, 400, "content[0]"),
-        ({"type": "input_image", "image_url": "http://x/y.png"}, 400, "type"),
+        ({"type": "input_image", "image_url": "http://x/y.png"}, 400, "image_url"),
+        ({"type": "input_image", "image_url": "data:image/png;base64,"}, 400, "content[0]"),
     ],
 )
 def test_what_can_not_be_shown_is_refused(

@@ -149,6 +149,7 @@ def test_no_list_shows_what_is_anothers(owner: Tenant, spy: Tenant):
             {"limit": "100"},
             {"order": "asc"},
             {"search": word},
+            {"query": word},
             {"archived": "true"},
             {"purpose": "user_data"},
             {"model": MODEL},

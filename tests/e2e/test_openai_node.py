@@ -1,7 +1,5 @@
 """openai-node, unmodified, against the real model."""
 
-import json
-import subprocess
 from typing import Any
 
 import openai
@@ -18,17 +16,7 @@ def said(server: ServerProcess, node_project: NodeProject) -> dict[str, Any]:
     """What each check of the script said."""
     with openai.OpenAI(base_url=server.base_url, api_key="unused") as client:
         model = client.models.list().data[0].id
-    result = subprocess.run(
-        [node_project.node, "openai.mjs", server.base_url, model],
-        cwd=node_project.folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
-    return {line["check"]: line["value"] for line in lines}
+    return node_project.said("openai.mjs", server.base_url, model)
 
 
 def test_a_streamed_answer_equals_the_whole_one_and_names_paris(said: dict[str, Any]):

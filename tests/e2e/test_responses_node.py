@@ -1,7 +1,5 @@
 """openai-node, unmodified, on what a server keeps, on both databases, with the real model."""
 
-import json
-import subprocess
 from typing import Any
 
 import openai
@@ -19,17 +17,7 @@ def said(kept: ServerProcess, node_project: NodeProject) -> dict[str, Any]:
     """What each check of the script said."""
     with openai.OpenAI(base_url=kept.base_url, api_key="unused") as client:
         model = client.models.list().data[0].id
-    result = subprocess.run(
-        [node_project.node, "responses.mjs", kept.base_url, model],
-        cwd=node_project.folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
-    return {line["check"]: line["value"] for line in lines}
+    return node_project.said("responses.mjs", kept.base_url, model)
 
 
 @pytest.mark.parametrize("stream", ["whole", "streamed"])

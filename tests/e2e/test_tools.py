@@ -170,6 +170,21 @@ def _id(where: dict[str, str]) -> dict[str, str]:
     return {"conversation_id": where["conversation"]}
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_calls_are_counted(client: openai.OpenAI, server: ServerProcess, model: str, api: str):
+    before = server.metric("antiphon_tool_calls_total")
+
+    if api == "chat":
+        client.chat.completions.create(
+            model=model, messages=[ASKED], tools=CHAT_TOOLS, tool_choice=CHAT_NAMED, max_tokens=150
+        )
+    else:
+        client.responses.create(model=model, input=[ASKED], tools=TOOLS, tool_choice=NAMED)
+
+    assert server.metric("antiphon_tool_calls_total") == before + 1
+    assert b'antiphon_tool_calls_total{outcome="required"}' in server.get("/metrics")[1]
+
+
 def test_a_result_of_no_call_is_refused_and_leaves_nothing(client: openai.OpenAI, model: str):
     conversation = client.conversations.create()
     lost = {"type": "function_call_output", "call_id": "call_x", "output": "18"}

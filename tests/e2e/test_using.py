@@ -1,65 +1,44 @@
-"""Every example of the README and of docs/using.md, run as it stands against a real server."""
+"""Every example in the README and in docs/ that talks to a server, run as it stands against a real
+one."""
 
 import os
-import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-import antiphon
+from antiphon.testing.examples import HOST, PAGES, Block, blocks
 from antiphon.testing.node import NodeProject
 from antiphon.testing.process import ServerProcess
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(antiphon.__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/using.md")
-HOST = "http://127.0.0.1:8000"
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-RUN = {"python", "javascript", "sh"}
+LANGUAGES = ("python", "javascript", "sh")
+ELSEWHERE = "docs/supervision.md"
+"""Its examples have no server: tests/supervision/test_docs.py runs them."""
+EXAMPLES = [
+    block
+    for page in PAGES
+    for block in blocks(page, *LANGUAGES)
+    if page != ELSEWHERE and not block.not_run
+]
 _EXAMPLE_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    document: str
-    line: int
-    language: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.document}:{self.line}:{self.language}"
-
-
-def examples() -> list[Example]:
-    found = []
-    for document in DOCUMENTS:
-        text = (ROOT / document).read_text(encoding="utf-8")
-        for match in FENCE.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            found.append(Example(document, line, match[1], match[2]))
-    return found
-
-
-EXAMPLES = examples()
-
-
 def test_there_are_examples_in_every_language():
-    assert {example.language for example in EXAMPLES} == RUN
+    assert {example.kind for example in EXAMPLES} == set(LANGUAGES)
     assert any("langchain" in example.text for example in EXAMPLES)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_an_example_runs_as_it_stands(
-    example: Example, server: ServerProcess, node_project: NodeProject, tmp_path: Path
+    example: Block, server: ServerProcess, node_project: NodeProject, tmp_path: Path
 ):
     host, port = server.api
     text = example.text.replace(HOST, f"http://{host}:{port}")
     command: list[str | Path]
-    match example.language:
+    match example.kind:
         case "python":
             file, command, folder = tmp_path / "example.py", [sys.executable], tmp_path
         case "javascript":
@@ -72,14 +51,21 @@ def test_an_example_runs_as_it_stands(
     ran = subprocess.run(
         [*command, file],
         cwd=folder,
-        env=os.environ | {"PYTHONWARNINGS": "default", "LANGSMITH_TRACING": "false"},
+        env=os.environ
+        | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONWARNINGS": "default",
+            "LANGSMITH_TRACING": "false",
+            "ANTIPHON_API_URL": f"http://{host}:{port}",
+        },
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=_EXAMPLE_S,
         check=False,
     )
 
-    assert HOST in example.text, "an example names the server that it talks to"
+    assert HOST in example.text or "antiphon chat" in example.text, "it talks to the server"
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.strip()
     # As events, an answer comes in pieces of words.
@@ -88,8 +74,8 @@ def test_an_example_runs_as_it_stands(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
-def test_an_example_can_be_copied_by_itself(example: Example):
+def test_an_example_can_be_copied_by_itself(example: Block):
     """It stands alone: nothing of another example is needed."""
-    if example.language == "python":
+    if example.kind == "python":
         assert "import" in example.text.splitlines()[0]
         compile(example.text, str(example), "exec")

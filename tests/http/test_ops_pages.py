@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from antiphon.actors.moderation.status import JudgeView, PolicyView
+from antiphon.context_records import PromptActivation
 from antiphon.events import EndReason
 from antiphon.http.ops.app import make_ops_app
 from antiphon.http.ops.metrics import PrometheusTelemetry
@@ -22,6 +23,7 @@ from antiphon.workload import WorkloadClass
 
 MODEL = ModelName("m")
 ONE = EngineRequest(1)
+SINCE_MS = 1_700_000_000_000
 HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 POLICY = PolicyView(
     version="7",
@@ -215,7 +217,7 @@ async def test_only_a_request_that_runs_is_looked_at_again(get, note):
     assert 'http-equiv="refresh"' in running
 
 
-@pytest.mark.parametrize("path", ["/ops", "/ops/requests/req_a"])
+@pytest.mark.parametrize("path", ["/ops", "/ops/requests/req_a", "/ops/prompts"])
 async def test_nothing_but_the_servers_own_files_may_run_or_be_loaded(get, note, path):
     a_turn(note, "req_a")
 
@@ -253,7 +255,7 @@ async def test_nothing_else_of_the_package_is_served(get, name):
     assert (await get(f"/ops/static/{name}")).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/ops", "/ops/requests/req_a"])
+@pytest.mark.parametrize("path", ["/ops", "/ops/requests/req_a", "/ops/prompts"])
 async def test_pages_can_be_found_ones_way_in_by_ear(get, note, path):
     a_turn(note, "req_a")
 
@@ -312,6 +314,59 @@ async def test_the_page_shows_policy_store_and_work_and_escapes_what_it_shows(ge
     assert "7 done" in text
     assert "ended a turn 75 s ago" in text
     assert "ready, but store: &lt;no space&gt;" in text
+
+
+async def test_prompts_are_shown_by_version_with_their_shares_errors_and_blocks(
+    get, sources, telemetry
+):
+    sources.activations = [
+        PromptActivation(
+            name="house", number=4, arms={2: 0.9, 3: 0.1}, created_ms=1_700_000_000_000
+        )
+    ]
+    for prompt, end, times in (
+        ("house@1", "stop", 1),
+        ("house@2", "stop", 5),
+        ("house@2", "error", 2),
+        ("house@2", "content_filter", 1),
+        ("guide@1", "length", 2),
+    ):
+        for _ in range(times):
+            telemetry.prompt_used(prompt, end)
+
+    guide, house = (await get("/ops/prompts")).json()["data"]
+    page = " ".join((await get("/ops/prompts", headers=HTML)).text.split())
+    overview = " ".join((await get("/ops")).text.split())
+
+    assert (house["name"], house["activation"], house["since_ms"]) == (
+        "house",
+        4,
+        1_700_000_000_000,
+    )
+    assert [(each["version"], each["share"], each["turns"]) for each in house["versions"]] == [
+        *((1, 0.0, 1), (2, 0.9, 8), (3, 0.1, 0)),
+    ]
+    one, two, three = house["versions"]
+    assert (two["failed"], two["error_rate"]) == (2, 0.25)
+    assert (two["blocked"], two["block_rate"]) == (1, 0.125)
+    assert two["ends"] == {"content_filter": 1, "error": 2, "stop": 5}
+    assert (one["error_rate"], three["error_rate"], three["block_rate"]) == (0.0, None, None)
+    assert (guide["activation"], guide["versions"][0]["turns"]) == (None, 2)
+    for shown in (page, overview):
+        assert 'data-key="house@2"' in shown
+        assert '<td class="number bad">25.0 %</td>' in shown
+        assert '<td class="number warn">12.5 %</td>' in shown
+        assert "content filter 1, error 2, stop 5" in shown
+        assert "by request" in shown
+    assert "activation 4, since 2023-11-14 22:13:20 UTC" in page
+    assert '<a href="/ops/prompts">' in overview
+    assert (await get("/ops/prompts?format=json", headers=HTML)).json()["data"] == [guide, house]
+
+
+async def test_where_there_are_no_prompts_the_pages_say_so(get):
+    assert (await get("/ops/prompts")).json() == {"data": []}
+    assert "no request has named one" in (await get("/ops/prompts", headers=HTML)).text
+    assert "None in force" in (await get("/ops")).text
 
 
 async def test_the_database_is_shown_by_itself(get):

@@ -22,6 +22,7 @@ from antiphon.testing.chat import scripted_capabilities
 
 BASE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
+ELSEWHERE = {"type": "image_url", "image_url": {"url": "https://example.com/x.png"}}
 TOOL = {"type": "function", "function": {"name": "f"}}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -76,6 +77,7 @@ ACCEPTED = [
     {"modalities": ["text"], "reasoning_effort": "none", "verbosity": "medium", "store": False},
     {"metadata": {}, "logit_bias": {}},
     {"truncation": "auto"},
+    user([{"type": "text", "text": "x"}, IMAGE]),
     {name: None for name in ChatCompletionRequest.__struct_fields__ if name not in BASE},
     messages({"role": "assistant", "content": None, "refusal": "no"}),
     messages({"role": "assistant", "content": "a", "annotations": [], "tool_calls": []}),
@@ -107,7 +109,11 @@ REFUSED = [
         {"stream": True, "stream_options": {"continuous_usage_stats": True}},
         *("stream_options.continuous_usage_stats", "unsupported_value"),
     ),
-    (user([{"type": "text", "text": "x"}, IMAGE]), "messages[0].content[1].type", None),
+    (
+        user([{"type": "text", "text": "x"}, ELSEWHERE]),
+        *("messages[0].content[1].image_url.url", "invalid_image_url"),
+    ),
+    (messages({"role": "system", "content": [IMAGE]}), "messages[0].content[0].type", None),
     (user([{"type": "input_audio", "input_audio": {}}]), "messages[0].content[0].type", None),
     (
         {"messages": [{"role": "system", "content": [{"type": "file", "file": {}}]}]},

@@ -5,6 +5,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import trio
@@ -12,16 +13,17 @@ import trio
 from antiphon.document_records import NewStoreFile
 from antiphon.errors import RecordNotFound
 from antiphon.ids import FileId, VectorStoreId, new_file_batch_id, new_node_id
-from antiphon.persistence import document_deletion
+from antiphon.persistence import deletion, document_deletion, documents
 from antiphon.persistence.bridge import TrioDatabase, open_store
 from antiphon.persistence.check import check_database
-from antiphon.persistence.port import Statement, Transaction
+from antiphon.persistence.port import Statement, Transaction, Work
 from antiphon.persistence.schema import TABLES
 from antiphon.persistence.store import SqlStore
 from antiphon.testing.specimens import Writer, an_item
 from antiphon.testing.stored_documents import a_reading, a_stored_file, a_vector_store, made
 
 ME = new_node_id()
+R = TypeVar("R")
 
 
 async def everything(store: SqlStore) -> bytes:
@@ -210,6 +212,94 @@ async def test_a_deletion_that_was_cut_short_is_ended_by_the_next_clean_up(
     assert receipt.rows["documents"] == 2
     assert await store.delete_vector_store(writer.user, vectors.id, 5) is not None
     assert (await check_database(store.database)).problems == ()
+
+
+async def chunks_left(store: SqlStore) -> int:
+    async def count(tx: Transaction) -> int:
+        rows = await tx.fetch(Statement("test", "SELECT COUNT(*) FROM chunks"))
+        return int(rows[0][0])
+
+    return await store.database.read(count)
+
+
+async def test_a_large_file_is_gone_at_once_and_its_chunks_go_some_at_a_time(
+    store: SqlStore, writer: Writer, url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 12)
+    other = await Writer.new(store)
+    mark, kept = secrets.token_hex(8), secrets.token_hex(8)
+    vectors, file = await searched(store, writer, mark, "a")
+    await searched(store, other, kept, "b")
+    native, left, problems = store.database.write, [await chunks_left(store)], set[str]()
+
+    async def write(work: Work[R]) -> R:
+        result = await native(work)
+        left.append(await chunks_left(store))
+        assert await store.file(writer.user, file) is None
+        assert await store.search_text(writer.user, [vectors], [mark], 9) == ()
+        problems.update((await check_database(store.database)).problems)
+        return result
+
+    monkeypatch.setattr(store.database, "write", write)
+    receipt = await store.delete_file(writer.user, file, 9)
+    monkeypatch.undo()
+
+    assert receipt is not None
+    assert (receipt.rows["chunks"], receipt.rows["chunk_words"]) == (40, 40)
+    assert receipt.rows["documents"] == receipt.rows["document_texts"] == 1
+    assert left == [80, 80, 68, 56, 44, 40, 40]
+    assert problems == set()
+    found = await store.vector_store(writer.user, vectors)
+    assert found is not None
+    await store.update_vector_store(replace(found, name="", metadata={}))
+    await store.database.tidy()
+    await gone(store, url, mark, kept)
+
+
+async def test_many_small_documents_are_not_removed_in_one_long_transaction(
+    store: SqlStore, writer: Writer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 5)
+    files = [await a_stored_file(store, writer.user, sha) for sha in "0123"]
+    put = [NewStoreFile(file=file) for file in files]
+    vectors = await store.create_vector_store(a_vector_store(writer.user), put)
+    await made(store, ME, ["x", "y", "z"])
+
+    await store.database.write(
+        lambda tx: document_deletion.some_of_store(tx, writer.user, vectors.id)
+    )
+
+    assert await chunks_left(store) == 9, "3 of 12 at once, and no more than 5"
+    receipt = await store.delete_vector_store(writer.user, vectors.id, 5)
+    assert receipt is not None
+    assert await chunks_left(store) == 0
+    assert (await check_database(store.database)).problems == ()
+
+
+async def test_a_removal_that_was_cut_short_goes_on_with_the_next_clean_up(
+    store: SqlStore, other: SqlStore, writer: Writer, url: str, monkeypatch: pytest.MonkeyPatch
+):
+    """And what is made of the same content meanwhile stays."""
+    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 12)
+    mark, kept = secrets.token_hex(8), secrets.token_hex(8)
+    _, file = await searched(store, writer, mark, "a")
+    await store.database.write(lambda tx: deletion.file(tx, writer.user, file, 9))
+    assert await store.database.write(documents.remove_some)
+    again = await a_stored_file(store, writer.user, "a", media_type=f"text/{mark}")
+    vectors = await store.create_vector_store(
+        a_vector_store(writer.user), [NewStoreFile(file=again)]
+    )
+    await made(store, ME, [kept] * 20, writer.now_ms)
+    assert await chunks_left(store) == 28 + 20
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.expire, 1)
+        nursery.start_soon(other.expire, 1)
+
+    assert await chunks_left(store) == 20
+    assert len(await store.search_text(writer.user, [vectors.id], [kept], 50)) == 20
+    assert (await check_database(store.database)).problems == ()
+    assert await store.database.write(documents.remove_some) is False
 
 
 async def test_deleting_while_files_are_put_in_leaves_nothing_half(

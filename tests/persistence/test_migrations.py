@@ -197,8 +197,8 @@ async def test_another_programs_tables_are_not_touched(empty: str, tmp_path: Pat
         assert await columns(database, "conversations") == {"theirs"}
 
 
-async def test_a_store_that_must_not_migrate_says_what_to_do(empty: str, tmp_path: Path):
-    with pytest.raises(SchemaMismatch, match="run the migration"):
+async def test_a_store_that_must_not_migrate_says_what_it_has(empty: str, tmp_path: Path):
+    with pytest.raises(SchemaMismatch, match="has schema 0, this program knows"):
         async with open_store(url=empty, data_dir=tmp_path, migrated=False):
             pass
 

@@ -109,10 +109,15 @@ async def test_the_last_feedback_counts(store: SqlStore, writer: Writer):
     assert await store.set_feedback(writer.user, last)
     assert not await store.set_feedback(writer.user, replace(first, response=ResponseId("no")))
 
+    response = await store.response(writer.user, id)
+    assert response is not None
+    assert response.feedback == last
+    assert await store.responses(writer.user, Page(), kind=RESPONSE) == (response,)
     export = await store.export_user(writer.user)
     assert export is not None
     (kept,) = export["feedback"]
     assert (kept["rating"], kept["reason"]) == ("down", "wrong")
+    assert "feedback" not in export["responses"][0]
 
 
 async def test_usage_is_listed_from_a_time_on(store: SqlStore, writer: Writer):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -386,6 +387,67 @@ def test_one_message_is_answered_in_a_pipe(environment: dict[str, str]):
 
     assert (told.returncode, told.stdout) == (0, "one two three four\n")
     assert told.stderr == ""
+
+
+def test_ctrl_c_ends_the_one_answer_as_it_ends_other_commands(
+    environment: dict[str, str], scripted: ScriptedServer
+):
+    scripted.words = endless
+    with at_a_terminal(("chat", "--plain", "go", "on"), environment) as terminal:
+        terminal.expect("word after word")
+        assert scripted.running() == 1
+
+        terminal.type(CTRL_C)
+
+        assert terminal.ended() == 130
+        assert "the server has ended it" in terminal.shown
+    assert settled(scripted) == 0
+
+
+def test_ctrl_c_in_a_pipe_ends_it_in_the_same_way(
+    environment: dict[str, str], scripted: ScriptedServer
+):
+    scripted.words = endless
+    command = [sys.executable, "-m", "antiphon", "chat", "go", "on"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | environment,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(10) == b"word after"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert b"Traceback" not in told
+    assert settled(scripted) == 0
+
+
+def test_the_files_that_an_answer_is_from_are_named(
+    environment: dict[str, str], scripted: ScriptedServer, tmp_path: Path
+):
+    (tmp_path / "plan.txt").write_text("The meeting is on Monday.")
+    scripted.words = lambda admit: ("On", " Monday", "【1】", ".")
+
+    told = ask(environment, "--file", str(tmp_path / "plan.txt"), "When", "is", "it?")
+
+    assert (told.returncode, told.stdout) == (0, "On Monday.\n")
+    assert "from plan.txt" in told.stderr.splitlines()
+    with chatting(environment, "--continue") as terminal:
+        assert "from plan.txt" in terminal.shown
+
+
+def test_conversations_are_found_by_what_was_said(environment: dict[str, str]):
+    with chatting(environment) as terminal:
+        terminal.say("about persimmons")
+        terminal.expect("4 tokens")
+        terminal.say("/list PERSIMMONS")
+        terminal.expect("/open NUMBER")
+        terminal.say("/list no such words")
+        terminal.expect("none")
 
 
 def test_what_comes_from_a_pipe_follows_the_message(

@@ -1,11 +1,12 @@
 """What is said beside answers."""
 
+import msgspec
 import pytest
 
 from antiphon.errors import ApiUnreachable
 from antiphon.terminal.answer import Stopped
-from antiphon.terminal.telling import advice_on, fates, told_of_stop
-from antiphon.terminal.wire import ShownFile
+from antiphon.terminal.telling import advice_on, fates, sources, told_of_stop
+from antiphon.terminal.wire import Item, Response, ShownFile
 
 FILES = (
     ShownFile(filename="a.txt", fate="whole"),
@@ -27,6 +28,22 @@ def test_files_that_were_not_shown_are_told_with_the_reason():
         "e.pdf: not shown, still being read: ask again in a moment; "
         "f.txt: not shown, it was deleted"
     )
+
+
+def test_each_file_that_an_answer_is_from_is_named_once():
+    plan, note = (
+        {"type": "file_citation", "file_id": f"file-{name}", "filename": f"{name}.txt"}
+        for name in ("plan", "note")
+    )
+    link = {"type": "url_citation", "url": "https://example.com"}
+    content = [{"type": "output_text", "text": "x", "annotations": [plan, link, note, plan]}]
+    search = {"id": "fs_1", "type": "file_search_call", "queries": ["x"]}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": content}
+
+    response = msgspec.convert({"id": "resp_1", "output": [search, message]}, Response)
+
+    assert sources(response.output) == "from plan.txt, note.txt"
+    assert sources([Item(content="plain")]) == ""
 
 
 @pytest.mark.parametrize("stopped", Stopped)

@@ -1,4 +1,5 @@
-"""A browser, and a server whose model is a script, for all tests of the chat page."""
+"""A browser, and two servers, one whose model is a script and one with the real model, for all
+tests of the chat page."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from antiphon.testing.accessibility import axe_script
 from antiphon.testing.browsers import DESKTOP, ChatPage, chromium, running_browser
 from antiphon.testing.page_script import script
 from antiphon.testing.page_server import page_server
-from antiphon.testing.process import ServerProcess
+from antiphon.testing.process import ServerProcess, running_server
 
 RULES = """\
 format = 1
@@ -27,6 +29,18 @@ stages = ["output"]
 match = { kind = "phrases", phrases = ["green heron"] }
 action = "block"
 """
+REAL = """\
+[engine]
+slots = 2
+[generation]
+default_max_tokens = 3000
+[policy]
+rules = "{rules}"
+[aliases.whoever]
+models = ["smollm2-135m-instruct"]
+"""
+"""Two slots are soon taken; and a story of so many tokens doesn't end before a test has had enough
+of it."""
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +55,31 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("page")
-    rules = folder / "rules.toml"
-    rules.write_text(RULES)
-    more = f'[policy]\nrules = "{rules}"\n'
+    more = f'[policy]\nrules = "{rules_in(folder)}"\n'
     with page_server(folder, script, more=more) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def real(
+    browser: Browser, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("real")
+    config = folder / "antiphon.toml"
+    config.write_text(REAL.format(rules=rules_in(folder)))
+    with running_server(config) as process:
+        yield process
+
+
+def rules_in(folder: Path) -> Path:
+    path = folder / "rules.toml"
+    path.write_text(RULES)
+    return path
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_script(Path(__file__).parent / "node", tmp_path_factory.mktemp("axe"))
 
 
 Opener = Callable[..., ChatPage]

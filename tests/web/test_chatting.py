@@ -2,6 +2,7 @@
 
 import re
 
+from antiphon.testing.page_records import held, until_freed
 from antiphon.testing.process import ServerProcess
 
 
@@ -40,19 +41,31 @@ def test_a_reload_shows_the_same(chat):
 
 
 def test_stop_frees_the_slot_and_keeps_what_had_come(server: ServerProcess, chat):
-    def busy() -> int:
-        return sum(slot["state"] in {"prefill", "decode"} for slot in server.slots())
-
-    before = busy()
-    chat.ask("endless")
+    request = chat.asked_as("endless")
     chat.until_text("word5")
-    meanwhile = busy()
+    meanwhile = held(server, request)
     chat.press("Stop answering")
     chat.until_idle()
+    until_freed(server, request)
 
-    assert (meanwhile, busy()) == (before + 1, before)
+    assert (meanwhile, held(server, request)) == (["decode"], [])
     assert "word5" in chat.answer
     assert chat.notices == ["You stopped this answer."]
+
+
+def test_nothing_is_said_of_an_end_that_is_taken_back(chat):
+    chat.page.evaluate(
+        """() => {
+          window.told = new Set();
+          new MutationObserver(() => {
+            for (const each of document.querySelectorAll('.notice')) told.add(each.textContent);
+          }).observe(document.querySelector('.turns'), { childList: true, subtree: true });
+        }"""
+    )
+    chat.asked("say one")
+    told = chat.page.evaluate("() => [...told]")
+
+    assert not any("Stopped" in text for text in told), told
 
 
 def test_escape_stops(chat):

@@ -8,21 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 
+from antiphon.testing.page_records import items, responses
 from antiphon.testing.page_script import script
 from antiphon.testing.page_server import page_settings, scripted_replica
 from antiphon.testing.process import ServerProcess, running_server
-
-
-def responses(server: ServerProcess, conversation: str) -> list[dict]:
-    found = httpx2.get(f"{server.base_url}/responses?conversation={conversation}")
-    return found.json()["data"]
-
-
-def items(server: ServerProcess, conversation: str) -> list[dict]:
-    return httpx2.get(f"{server.base_url}/conversations/{conversation}/items").json()["data"]
 
 
 def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):

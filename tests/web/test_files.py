@@ -2,31 +2,11 @@
 
 import pytest
 
-BRING = """(target, { how, name, type, text }) => {
-  const data = new DataTransfer();
-  data.items.add(new File([text], name, { type }));
-  if (how === 'paste') {
-    const paste = new ClipboardEvent('paste', { clipboardData: data, cancelable: true });
-    target.dispatchEvent(paste);
-  } else {
-    for (const kind of ['dragover', 'drop']) {
-      const options = { dataTransfer: data, cancelable: true, bubbles: true };
-      document.body.dispatchEvent(new DragEvent(kind, options));
-    }
-  }
-}"""
-
-
-def bring(chat, how: str, name: str, text: str, kind: str = "text/plain") -> None:
-    chat.field.evaluate(BRING, {"how": how, "name": name, "type": kind, "text": text})
-
 
 @pytest.mark.parametrize("how", ["paste", "drop"])
 def test_a_file_is_brought_and_sent(chat, how):
-    bring(chat, how, "notes.txt", "The meeting is on Monday.")
-    chip = chat.page.locator(".composer .file-chip.ready")
-    chip.wait_for()
-    told = chip.inner_text()
+    chat.bring(how, "notes.txt", "The meeting is on Monday.")
+    told = chat.page.locator(".composer .file-chip.ready").inner_text()
     chat.asked("say I have read it")
 
     assert told.split("\n") == ["notes.txt", "25 B"]
@@ -39,8 +19,7 @@ def test_a_file_is_brought_and_sent(chat, how):
 
 
 def test_an_answer_names_the_files_that_it_is_from(chat):
-    bring(chat, "drop", "plan.txt", "The meeting is on Monday.")
-    chat.page.locator(".composer .file-chip.ready").wait_for()
+    chat.bring("drop", "plan.txt", "The meeting is on Monday.")
     chat.asked("say It is on Monday【1】.")
 
     assert chat.answer == "It is on Monday."
@@ -62,9 +41,8 @@ def test_files_are_picked_and_one_can_be_taken_out_again(chat):
 
 def test_an_upload_that_fails_says_why_and_isn_t_sent(chat):
     chat.page.context.set_offline(True)
-    bring(chat, "paste", "lost.txt", "text")
+    chat.bring("paste", "lost.txt", "text")
     failed = chat.page.locator(".composer .file-chip.failed")
-    failed.wait_for()
     chat.write("say anything")
 
     assert failed.locator("small").inner_text() == "The connection was lost."
@@ -75,8 +53,7 @@ def test_an_upload_that_fails_says_why_and_isn_t_sent(chat):
 
 
 def test_a_file_that_can_t_be_read_is_told_with_the_answer(chat):
-    bring(chat, "drop", "broken.pdf", "%PDF-1.7 this is no PDF", "application/pdf")
-    chat.page.locator(".composer .file-chip.ready").wait_for()
+    chat.bring("drop", "broken.pdf", "%PDF-1.7 this is no PDF", "application/pdf")
     chat.asked("say hm")
 
     assert chat.answer == "hm"

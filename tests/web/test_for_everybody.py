@@ -2,11 +2,10 @@
 left."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from antiphon.testing.accessibility import axe_script, violations
+from antiphon.testing.accessibility import violations
 from antiphon.testing.browsers import DESKTOP, PHONE
 
 RICH = """\
@@ -29,11 +28,6 @@ def f(x: int) -> str:
 |---|--:|
 | 1 | 2 |
 """
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_script(Path(__file__).parent / "node", tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

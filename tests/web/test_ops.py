@@ -3,22 +3,16 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, Page
 
-from antiphon.testing.accessibility import axe_script, violations
+from antiphon.testing.accessibility import violations
 from antiphon.testing.browsers import DESKTOP, PHONE
 from antiphon.testing.scripted_server import ScriptedServer, scripted_server
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_script(Path(__file__).parent / "node", tmp_path_factory.mktemp("axe"))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +124,7 @@ def test_without_scripts_it_is_the_same_page(browser, watched):
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_axe_finds_nothing(browser, watched, axe, scheme, viewport):
     found = {}
-    for path in ("/ops", "/ops/requests/req-first"):
+    for path in ("/ops", "/ops/requests/req-first", "/ops/prompts"):
         with opened(
             browser,
             watched.ops + path,

@@ -63,8 +63,7 @@ def test_another_model_says_that_it_answers_and_why(chat_page, tmp_path):
         for page in pages[:2]:
             page.ask("endless")
         pages[0].until_text("word2")
-        pages[1].last.wait_for()
-        pages[1].page.wait_for_timeout(300)
+        pages[1].last.get_by_text("Waiting: all places are taken").wait_for()
         pages[2].asked("count 3")
 
         assert pages[2].answer == "1 2 3"
@@ -129,11 +128,15 @@ def test_a_server_with_keys_asks_for_one_and_tells_what_is_left(guarded, chat_pa
     assert kept == [True, False]
 
 
-def test_a_server_that_is_away_is_waited_for(server, chat):
-    chat.page.context.set_offline(True)
-    chat.press("Archive")
-    chat.page.wait_for_timeout(200)
-    chat.page.context.set_offline(False)
-    chat.press("Back to chats")
+def test_a_server_that_is_away_is_waited_for(server, chat_page):
+    chat = chat_page(server)
+    chat.page.route("**/v1/**", lambda route: route.abort())
+    chat.page.goto(chat.url)
+    away = chat.page.locator(".banner", has_text="The server can't be reached.")
+    away.wait_for()
+    chat.page.unroute("**/v1/**")
+    chat.press("Try now")
+    chat.page.wait_for_selector("html[data-ready]")
 
-    chat.page.wait_for_function("() => document.querySelector('.banner').hidden")
+    assert not away.is_visible()
+    assert chat.asked("count 2") == "1 2"

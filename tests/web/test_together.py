@@ -1,23 +1,8 @@
 """Several tabs, many conversations, and what is done with them as a whole."""
 
-import httpx2
+from antiphon.testing.page_records import made, statuses, until_gone
 
-
-def made(server, *names: str) -> list[str]:
-    """Conversations with these titles."""
-    with httpx2.Client(base_url=server.base_url) as client:
-        return [client.post("conversations", json={"title": name}).json()["id"] for name in names]
-
-
-def menu(chat, title: str, choice: str) -> None:
-    entry = chat.page.locator(".list li", has_text=title).first
-    entry.hover()
-    entry.get_by_role("button").click()
-    chat.page.get_by_role("menuitem", name=choice).click()
-
-
-def gone(chat, title: str) -> None:
-    chat.page.locator(".list a", has_text=title).first.wait_for(state="detached")
+UNDO_IS_OVER_MS = 9_000
 
 
 def test_an_answer_that_runs_in_one_tab_is_followed_in_another(server, chat, chat_page):
@@ -47,52 +32,50 @@ def test_a_stop_in_one_tab_is_seen_in_the_other(server, chat, chat_page):
 
 def test_a_deletion_can_be_taken_back_and_else_is_one(server, chat, chat_page):
     keep, lose = made(server, "Keep me, please", "Lose me, please")
+    chat.page.clock.install()
     chat.reload()
     other = chat_page(server, beside=chat).open()
     for title in ("Keep me", "Lose me"):
-        menu(chat, title, "Delete")
-        gone(chat, title)
-        gone(other, title)
+        chat.choose(title, "Delete")
+        chat.until_listed(title, is_there=False)
+        other.until_listed(title, is_there=False)
     chat.page.locator(".toast", has_text="Keep me").get_by_role("button", name="Undo").click()
-    chat.page.locator(".list a", has_text="Keep me").wait_for()
-    other.page.locator(".list a", has_text="Keep me").wait_for()
-    chat.page.locator(".toast", has_text="Lose me").wait_for(state="detached")
-    chat.page.wait_for_timeout(600)
+    chat.until_listed("Keep me")
+    other.until_listed("Keep me")
+    with chat.page.expect_response(is_deletion) as deleted:
+        chat.page.clock.fast_forward(UNDO_IS_OVER_MS)
+    deleted.value.finished()
 
-    statuses = [
-        httpx2.get(f"{server.base_url}/conversations/{id}").status_code for id in (keep, lose)
-    ]
-    assert statuses == [200, 404]
+    assert chat.page.locator(".toast").count() == 0
+    assert statuses(server, [keep, lose]) == [200, 404]
 
 
-def test_a_page_that_is_closed_deletes_what_was_to_be_deleted(server, chat, chat_page):
+def test_a_page_that_is_closed_deletes_what_was_to_be_deleted(server, chat):
     [lose] = made(server, "Lose me early")
     chat.reload()
-    menu(chat, "Lose me early", "Delete")
-    gone(chat, "Lose me early")
+    chat.choose("Lose me early", "Delete")
+    chat.until_listed("Lose me early", is_there=False)
     chat.page.close()
-    other = chat_page(server).open()
 
-    other.page.wait_for_timeout(500)
-    assert httpx2.get(f"{server.base_url}/conversations/{lose}").status_code == 404
+    until_gone(server, lose)
 
 
 def test_a_conversation_is_renamed_and_archived_and_found(server, chat, chat_page):
     made(server, "Plain name")
     chat.reload()
     other = chat_page(server, beside=chat).open()
-    menu(chat, "Plain name", "Rename")
+    chat.choose("Plain name", "Rename")
     chat.page.get_by_role("textbox", name="New title").fill("Quince jelly")
     chat.page.keyboard.press("Enter")
-    chat.page.locator(".list a", has_text="Quince jelly").wait_for()
-    other.page.locator(".list a", has_text="Quince jelly").wait_for()
-    menu(chat, "Quince jelly", "Archive")
-    gone(chat, "Quince jelly")
-    gone(other, "Quince jelly")
+    chat.until_listed("Quince jelly")
+    other.until_listed("Quince jelly")
+    chat.choose("Quince jelly", "Archive")
+    chat.until_listed("Quince jelly", is_there=False)
+    other.until_listed("Quince jelly", is_there=False)
 
     chat.press("Archive")
-    chat.page.locator(".list a", has_text="Quince jelly").wait_for()
-    menu(chat, "Quince jelly", "Bring back")
+    chat.until_listed("Quince jelly")
+    chat.choose("Quince jelly", "Bring back")
     chat.press("Back to chats")
     chat.page.get_by_role("searchbox", name="Search conversations").fill("quince")
     chat.page.wait_for_function("() => document.querySelectorAll('.list a').length === 1")
@@ -100,24 +83,49 @@ def test_a_conversation_is_renamed_and_archived_and_found(server, chat, chat_pag
     assert chat.listed == ["Quince jelly"]
 
 
+def test_a_new_title_is_written_to_its_end_whatever_comes_meanwhile(server, chat):
+    made(server, "Half a name")
+    chat.reload()
+    entry = chat.entry("Half a name")
+    entry.hover()
+    entry.get_by_role("button").click()
+    another_comes(server, chat, "First guest")
+    chat.page.get_by_role("menuitem", name="Rename").click()
+    field = chat.page.get_by_role("textbox", name="New title")
+    field.fill("A whole")
+    another_comes(server, chat, "Second guest", is_shown=False)
+    field.press_sequentially(" name")
+    chat.page.keyboard.press("Enter")
+
+    chat.until_listed("A whole name")
+    chat.until_listed("Second guest")
+
+
+def another_comes(server, chat, title: str, *, is_shown: bool = True) -> None:
+    """A conversation, of which the page is told as another tab would tell it."""
+    made(server, title)
+    with chat.page.expect_response("**/v1/conversations?**") as listed:
+        chat.page.evaluate("() => new BroadcastChannel('antiphon').postMessage({ kind: 'list' })")
+    listed.value.finished()
+    if is_shown:
+        chat.until_listed(title)
+
+
 def test_deleting_a_conversation_deletes_its_versions(server, chat):
+    chat.page.clock.install()
+    chat.reload()
     chat.asked("say doomed")
     first = chat.conversation
     chat.press("Regenerate")
     chat.page.locator(".versions", has_text="2/2").wait_for()
     chat.until_idle()
     second = chat.conversation
-    chat.page.locator(f'.list a[href="/c/{second}"]').wait_for()
-    entry = chat.page.locator(".list li", has=chat.page.locator(f'a[href="/c/{second}"]'))
-    entry.hover()
-    entry.get_by_role("button").click()
-    chat.page.get_by_role("menuitem", name="Delete").click()
+    chat.choose(second, "Delete")
     chat.page.locator(".toast").wait_for()
-    chat.page.locator(".toast").wait_for(state="detached")
-    chat.page.wait_for_timeout(800)
+    chat.page.clock.fast_forward(UNDO_IS_OVER_MS)
 
     for id in (first, second):
-        assert httpx2.get(f"{server.base_url}/conversations/{id}").status_code == 404
+        until_gone(server, id)
 
 
 def test_a_draft_is_seen_in_the_other_tab(server, chat, chat_page):
@@ -127,3 +135,7 @@ def test_a_draft_is_seen_in_the_other_tab(server, chat, chat_page):
     other.page.wait_for_function(
         "() => document.querySelector('.composer textarea').value === 'from here'"
     )
+
+
+def is_deletion(response) -> bool:
+    return response.request.method == "DELETE"

@@ -29,10 +29,12 @@ def asked_of(
     """None where it wants nothing. `cards` are the models that it may be answered by."""
     if not files and search is None:
         return None
+    question, *before = _said_by_user(turn.messages) or [""]
     window = next((card.window for card in cards if card.name == turn.model), 0)
     return FilesAsked(
         user=user,
-        question=_question_of(turn.messages),
+        question=question,
+        before=tuple(filter(None, before)),
         files=files,
         search=search,
         room=window // _WINDOW_SHARE,
@@ -54,10 +56,10 @@ def attached(turn: Turn, gathered: Gathered) -> Turn:
     )
 
 
-def _question_of(messages: Sequence[Message]) -> str:
-    """What is to be answered: the last message of a user, without the names of its files."""
-    said = next((each.content for each in reversed(messages) if each.role == "user"), "")
-    return _ATTACHED.sub("", said).strip()
+def _said_by_user(messages: Sequence[Message]) -> list[str]:
+    """The latest first, which is what is to be answered; each without the names of its files."""
+    said = [each.content for each in reversed(messages) if each.role == "user"]
+    return [_ATTACHED.sub("", text).strip() for text in said]
 
 
 def named(messages: Sequence[Message], files: Mapping[FileId, str]) -> tuple[Message, ...]:

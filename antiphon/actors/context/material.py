@@ -185,8 +185,10 @@ def _with_found(shown: Sequence[tuple[Message, PieceKind]]) -> tuple[Message, ..
             found.append(message.content)
             continue
         if found and message.role == "user":
-            content = "\n\n".join([*found, message.content])
-            messages.append(replace(message, content=content))
+            before = "\n\n".join([*found, ""])
+            lines = before.count("\n")
+            images = tuple(replace(each, line=each.line + lines) for each in message.images)
+            messages.append(replace(message, content=before + message.content, images=images))
         else:
             messages += [Message(role="user", content="\n\n".join(found))] if found else []
             messages.append(message)

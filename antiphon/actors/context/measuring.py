@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from antiphon.actors.context.counting import Counting, Text
 from antiphon.actors.context.parts import Part
 from antiphon.actors.context.planning import Plan
+from antiphon.actors.context.seeing import Sight
 from antiphon.actors.context.trimming import halves, with_note
 from antiphon.events import Message, Turn
 from antiphon.ids import ItemId
@@ -37,9 +38,11 @@ class Measured:
         )
 
 
-async def measured(turn: Turn, counting: Counting, *, window: int, longest: int) -> Measured:
-    """`longest` is the most tokens that a tool's old result is shown whole with. Raises
-    InvalidRequest for what is no text."""
+async def measured(
+    turn: Turn, counting: Counting, *, window: int, longest: int, sight: Sight | None = None
+) -> Measured:
+    """`longest` is the most tokens that a tool's old result is shown whole with, `sight` what is
+    shown of images. Raises InvalidRequest for what is no text."""
     messages, pieces = turn.messages, turn.pieces
     unknown = [place for place, piece in enumerate(pieces) if piece.tokens is None]
     texts = [Text(content=messages[place].text, key=_key(turn, place)) for place in unknown]
@@ -54,7 +57,7 @@ async def measured(turn: Turn, counting: Counting, *, window: int, longest: int)
         Part(
             kind=piece.kind,
             role=message.role,
-            tokens=counts[place],
+            tokens=counts[place] + (0 if sight is None else sum(map(sight.count, message.images))),
             short=short[place][1] if place in short else None,
             same=same.get(place),
             calls=piece.calls,
@@ -112,7 +115,7 @@ async def _short(
     found: dict[int, tuple[str, int]] = {}
     for place, piece in enumerate(turn.pieces):
         message, tokens = turn.messages[place], counts[place]
-        if piece.kind is not PieceKind.HISTORY or tokens <= longest:
+        if piece.kind is not PieceKind.HISTORY or tokens <= longest or message.images:
             continue
         if not (message.role == "tool" or place in same):
             continue

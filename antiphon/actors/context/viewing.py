@@ -2,7 +2,7 @@
 encoded, and another plan where that turned out to be too long."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import trio
@@ -12,6 +12,13 @@ from antiphon.actors.context.manifest import manifest_of
 from antiphon.actors.context.material import joined
 from antiphon.actors.context.measuring import Measured, measured
 from antiphon.actors.context.planning import Budget, Plan, plan, usual_answer
+from antiphon.actors.context.seeing import (
+    Sight,
+    as_seen,
+    placeholders,
+    shown_images,
+    with_images,
+)
 from antiphon.actors.context.view import View, encode, fit
 from antiphon.context_settings import ContextSettings
 from antiphon.events import Message, Turn
@@ -30,6 +37,7 @@ class Means:
     window: int
     default_max_tokens: int
     threads: trio.CapacityLimiter
+    sight: Sight = field(default_factory=Sight)
 
 
 class Viewer:
@@ -42,8 +50,9 @@ class Viewer:
     async def view(self, turn: Turn, means: Means) -> View:
         """Raises ContextLengthExceeded for what has to be shown and doesn't fit, InvalidRequest
         when the model's template refuses the messages."""
-        found = await self._measured(turn, means)
-        draft = await self._draft(turn, found, means)
+        seen = as_seen(turn, means.sight)
+        found = await self._measured(seen, means)
+        draft = await self._draft(seen, found, means)
         view = fit(
             draft.prompt,
             max_tokens=turn.max_tokens,
@@ -63,12 +72,17 @@ class Viewer:
         )
         if turn.files:
             manifest = msgspec.structs.replace(manifest, files=turn.files)
-        return replace(view, manifest=manifest, counts=found.counts)
+        if images := shown_images(turn, means.sight, draft.plan.shown):
+            manifest = msgspec.structs.replace(manifest, images=images)
+        pictured = with_images(turn)
+        counts = tuple(each for each in found.counts if each[0] not in pictured)
+        return replace(view, manifest=manifest, counts=counts)
 
     async def draft(self, turn: Turn, means: Means) -> tuple[tuple[Message, ...], list[int]]:
         """The messages and the prompt of the view, whether there is room for an answer or not.
         Raises as `view`."""
-        draft = await self._draft(turn, await self._measured(turn, means), means)
+        seen = as_seen(turn, means.sight)
+        draft = await self._draft(seen, await self._measured(seen, means), means)
         return draft.messages, draft.prompt
 
     async def _measured(self, turn: Turn, means: Means) -> Measured | None:
@@ -79,6 +93,7 @@ class Viewer:
             self._counts.of(means.tokenizer, means.threads),
             window=means.window,
             longest=self._settings().tool_output_tokens,
+            sight=means.sight,
         )
 
     async def _draft(self, turn: Turn, found: Measured | None, means: Means) -> "_Draft":
@@ -125,10 +140,11 @@ async def _planned(found: Measured, budget: Budget, means: Means) -> _Draft:
 
 
 async def _encoded(turn: Turn, messages: tuple[Message, ...], means: Means) -> list[int]:
-    return await encode(
+    prompt = await encode(
         means.tokenizer,
         messages,
         window=means.window,
         threads=means.threads,
         tools=turn.tools,
     )
+    return [*prompt, *images] if (images := placeholders(messages, means.sight)) else prompt

@@ -12,6 +12,7 @@ from functools import partial
 import trio
 
 from antiphon.actors.files import showing
+from antiphon.actors.files.asking import searched_for
 from antiphon.actors.files.ingestion import Ingestion
 from antiphon.actors.files.searching import Place, Searcher, found_of, shortened
 from antiphon.actors.files.tools import FileTools
@@ -59,8 +60,9 @@ class Gathering:
         documents = await self._documents(asked, files)
         parts = _Parts()
         large = await self._whole(asked, files, documents, parts)
-        found = await self._searched(asked)
-        beside = await self._excerpts(asked, large)
+        queries = searched_for(asked.question, asked.before)
+        found = await self._searched(asked, queries)
+        beside = await self._excerpts(asked, large, queries)
         self._add_excerpts(asked, parts, found, beside, files)
         if not parts.shown and not parts.files and asked.search is None:
             return Gathered()
@@ -79,7 +81,7 @@ class Gathering:
             ),
             sources=tuple(parts.sources) if asked.may_cite else (),
             files=tuple(parts.files.values()),
-            queries=() if asked.search is None else (shortened(asked.question),),
+            queries=() if asked.search is None else tuple(map(shortened, queries)),
             found=found,
         )
 
@@ -167,13 +169,13 @@ class Gathering:
             parts.files[id] = _shown(id, file.filename, FileFate.WHOLE)
         return large
 
-    async def _searched(self, asked: FilesAsked) -> tuple[Found, ...]:
+    async def _searched(self, asked: FilesAsked, queries: Sequence[str]) -> tuple[Found, ...]:
         if asked.search is None:
             return ()
-        return await self._searcher.search(asked.user, asked.search, [asked.question], "tools")
+        return await self._searcher.search(asked.user, asked.search, queries, "tools", is_one=True)
 
     async def _excerpts(
-        self, asked: FilesAsked, large: dict[FileId, Document]
+        self, asked: FilesAsked, large: dict[FileId, Document], queries: Sequence[str]
     ) -> tuple[Found, ...]:
         """What answers, of files that are too large to be shown; where nothing is asked, how they
         begin."""
@@ -188,7 +190,7 @@ class Gathering:
         )
         found: tuple[Found, ...] = ()
         if asked.question.strip():
-            found = await self._searcher.find(place, [asked.question], most, Ranking())
+            found = await self._searcher.find(place, queries, most, Ranking(), is_one=True)
         if found:
             return found
         first = [(id, number) for id in large for number in range(max(1, most // len(large)))]

@@ -7,6 +7,7 @@ do, and that is counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import structlog
 import trio
@@ -22,7 +23,7 @@ from antiphon.errors import (
     StoreError,
 )
 from antiphon.ids import FileId, UserId, VectorStoreId
-from antiphon.ranking import HybridRanker, Ranked
+from antiphon.ranking import HybridRanker, Ranked, averaged
 from antiphon.sources import FileSearch, Found, Ranking, matches
 from antiphon.storage import Store
 
@@ -49,6 +50,15 @@ class Place:
     only: frozenset[FileId] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """What may answer a question; `texts` are those that words have found."""
+
+    ranked: Sequence[Ranked]
+    texts: Sequence[FoundChunk]
+    is_by_text: bool
+
+
 class Searcher:
     """Of one server."""
 
@@ -58,31 +68,37 @@ class Searcher:
         self._vectors = vectors
 
     async def search(
-        self, user: UserId, search: FileSearch, queries: Sequence[str], param: str
+        self,
+        user: UserId,
+        search: FileSearch,
+        queries: Sequence[str],
+        param: str,
+        *,
+        is_one: bool = False,
     ) -> tuple[Found, ...]:
-        """As the port says; `param` is where the request names the vector stores."""
+        """As the port says; `param` is where the request names the vector stores. With `is_one` all
+        the queries are one question, see `find`."""
         place = await self._tools.store.run(lambda store: self._place(store, user, search, param))
         if place.only is not None and not place.only:
             return ()
         most = search.most or self._tools.settings().results
-        return await self.find(place, queries, most, search.ranking)
+        return await self.find(place, queries, most, search.ranking, is_one=is_one)
 
     async def find(
-        self, place: Place, queries: Sequence[str], most: int, ranking: Ranking
+        self,
+        place: Place,
+        queries: Sequence[str],
+        most: int,
+        ranking: Ranking,
+        *,
+        is_one: bool = False,
     ) -> tuple[Found, ...]:
-        """Of several questions each piece counts by its best score. Raises StoreError."""
-        answers: dict[int, list[Found]] = {}
-
-        async def ask(number: int, query: str) -> None:
-            answers[number] = await self._find(place, query, most, ranking)
-
-        if len(queries) == 1:
-            await ask(0, queries[0])
-        else:
-            for number, query in enumerate(queries):
-                await ask(number, query)
+        """Of several questions each piece counts by its best score; where they are one that is
+        asked in several ways, by its mean. Raises StoreError."""
+        asked: list[Sequence[str]] = [queries] if is_one else [[query] for query in queries]
+        answers = [await self._find(place, each, most, ranking) for each in asked]
         best: dict[Key, Found] = {}
-        for found in (each for number in sorted(answers) for each in answers[number]):
+        for found in chain.from_iterable(answers):
             key = found.file, found.number
             if key not in best or found.score > best[key].score:
                 best[key] = found
@@ -112,9 +128,21 @@ class Searcher:
             only = frozenset(each.file for each in files if matches(search.filter, each.attributes))
         return Place(user=user, stores=search.stores, scopes=tuple(scopes), only=only)
 
-    async def _find(self, place: Place, question: str, most: int, ranking: Ranking) -> list[Found]:
-        question = shortened(question)
+    async def _find(
+        self, place: Place, ways: Sequence[str], most: int, ranking: Ranking
+    ) -> list[Found]:
+        """What answers one question, which is asked in these ways."""
         began = trio.current_time()
+        candidates = [await self._candidates(place, shortened(each), ranking) for each in ways]
+        ranked = averaged([each.ranked for each in candidates])
+        texts = [text for each in candidates for text in each.texts]
+        found = await self._filled(place, ranked[:most], texts)
+        is_by_text = any(each.is_by_text for each in candidates)
+        outcome = "by_text" if is_by_text else ("found" if found else "nothing")
+        self._tools.telemetry.files_searched(outcome, trio.current_time() - began)
+        return found
+
+    async def _candidates(self, place: Place, question: str, ranking: Ranking) -> _Candidates:
         texts: list[FoundChunk] = []
         neighbours: list[Neighbour] = []
         failures: list[StoreError] = []
@@ -136,10 +164,7 @@ class Searcher:
         if failures:
             raise failures[0]
         ranked = self._ranker.ranked(texts, neighbours, text_share=ranking.text_share)
-        found = await self._filled(place, ranked[:most], texts)
-        outcome = "by_text" if is_by_text else ("found" if found else "nothing")
-        self._tools.telemetry.files_searched(outcome, trio.current_time() - began)
-        return found
+        return _Candidates(ranked=ranked, texts=texts, is_by_text=is_by_text)
 
     async def _by_words(self, place: Place, question: str) -> Sequence[FoundChunk]:
         terms = self._ranker.terms(question)

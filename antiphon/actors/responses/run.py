@@ -14,6 +14,7 @@ import trio
 
 from antiphon.actors.actor import ActorContext
 from antiphon.actors.context.attaching import asked_of, attached
+from antiphon.actors.context.looking import with_images_found
 from antiphon.actors.context.material import items_of, material
 from antiphon.actors.responses.ending import shown, write_end
 from antiphon.actors.responses.log import Debt, EventLog
@@ -21,8 +22,9 @@ from antiphon.actors.responses.script import Script
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import AntiphonError, StoreUnavailable, TurnInterrupted
 from antiphon.events import CancelCause, Turn
+from antiphon.files_settings import FilesSettings
 from antiphon.ids import NodeId
-from antiphon.messages import check_results, files_in
+from antiphon.messages import check_results, files_in, messages_of
 from antiphon.narration import Ended, ResponseEvent
 from antiphon.ports import Chat, NewAnswer, TurnStream
 from antiphon.records import (
@@ -71,6 +73,7 @@ class RunTools:
     context: Callable[[], ContextSettings] = ContextSettings
     files: FileSearching | None = None
     """Without it nothing is found in files."""
+    file_settings: Callable[[], FilesSettings] = FilesSettings
 
 
 class Run:
@@ -207,6 +210,10 @@ class Run:
                 pieces=made.pieces,
                 response=response.id,
                 stored=self._new.stored,
+                must_see=any(message.images for message in messages_of(self._new.input)),
+            )
+            known = await with_images_found(
+                known, response.user, self._tools.store, self._tools.file_settings()
             )
             known = await self._with_files(known, came)
             self._script.show(items_of(known.pieces))

@@ -7,7 +7,15 @@ sent on, to a smaller model, queued, refused: in that order.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from antiphon.actors.routing.route import OUT, Candidate, Moved, Passed, Reason, Route
+from antiphon.actors.routing.route import (
+    OUT,
+    Ability,
+    Candidate,
+    Moved,
+    Passed,
+    Reason,
+    Route,
+)
 from antiphon.actors.scheduling.admission import MoveOn, Queue, Refuse, Take, Terms, verdict
 from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.errors import (
@@ -114,7 +122,18 @@ def _first_refusal(route: Route, answers: Mapping[ModelName, Answer]) -> Excepti
         of_kind = [answer for answer in given if isinstance(answer, kind)]
         if of_kind:
             return max(of_kind, key=_room)
+    if Ability.VISION in route.missing:
+        return cant_see(route.asked)
     return InvalidRequest(f"The model {route.asked!r} can't do what this request needs.", "model")
+
+
+def cant_see(model: str) -> InvalidRequest:
+    """A model was to be shown images."""
+    return InvalidRequest(
+        f"The model {model!r} can't see images; leave them out, or say in words what is on them.",
+        "model",
+        "unsupported_value",
+    )
 
 
 def _room(refusal: Refusal) -> float:

@@ -69,6 +69,7 @@ class Ability(enum.StrEnum):
     SEED = "seed"
     SALTED_PENALTY = "salted_penalty"
     """A repetition penalty for a tenant whose prompts are kept apart."""
+    VISION = "vision"
 
 
 EVERYTHING = frozenset(Ability)
@@ -104,6 +105,8 @@ class RouteRequest:
     plan: PlanSettings | None = None
     last: Stay | None = None
     needs: frozenset[Ability] = frozenset()
+    wants: frozenset[Ability] = frozenset()
+    """Of the pools of an alias, those that have it go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,8 @@ class Route:
     first: ModelName
     candidates: tuple[Candidate, ...]
     unable: tuple[Passed, ...] = ()
+    missing: frozenset[Ability] = frozenset()
+    """What the request needs and no pool has that it may go to."""
 
 
 def meant(asked: str, rules: Rules, models: Mapping[ModelName, object]) -> tuple[ModelName, ...]:
@@ -157,6 +162,8 @@ def route(request: RouteRequest, rules: Rules, pools: Mapping[ModelName, PoolVie
     models = meant(request.asked, rules, pools)
     alias = None if ModelName(request.asked) in pools else rules.aliases[request.asked]
     main = _within_budget(_main(models, alias, request, pools), request.plan, pools, alias)
+    if alias is not None and request.wants:
+        main.sort(key=lambda each: not request.wants <= pools[each.model].abilities)
     first = main[0]
     if alias is not None:
         main = _with_affinity(main, request.last)
@@ -170,6 +177,7 @@ def route(request: RouteRequest, rules: Rules, pools: Mapping[ModelName, PoolVie
         unable=tuple(
             Passed(model=each.model, reason=Reason.UNABLE) for each in every if each not in able
         ),
+        missing=request.needs.difference(*(pools[each.model].abilities for each in every)),
     )
 
 
@@ -185,7 +193,9 @@ def conversation_key(caller: str, affinity: str, messages: Sequence[Message]) ->
     digest = blake2b(digest_size=16)
     parts = [caller, affinity]
     if not affinity:
-        parts += next((["said", each.content] for each in messages if each.role == "user"), [])
+        said = next((each for each in messages if each.role == "user"), None)
+        if said is not None:
+            parts += ["said", said.content, *(image.file for image in said.images)]
     # A length before each part, so that no two lists of parts spell the same bytes.
     for part in parts:
         data = part.encode("utf-8", "replace")

@@ -127,7 +127,14 @@ class Router:
             json_schema=any(each.json_schema for each in known),
             seed=any(each.seed for each in known),
             salted_repetition_penalty=any(each.salted_repetition_penalty for each in known),
+            vision=self.sees(name) is True,
         )
+
+    def sees(self, name: str) -> bool | None:
+        """Whether one of the pools behind a name can be shown images; None while nobody knows.
+        Raises ModelNotFound."""
+        told = [pool.pool.sees() for pool in self.meant(name)]
+        return True if True in told else None if None in told else False
 
     def first_meant(self, turn: Turn) -> Pool:
         """The pool that a turn means, whoever will answer it. Raises ModelNotFound for a name that
@@ -148,6 +155,7 @@ class Router:
                 plan=rules.plan(turn.plan),
                 last=self._memory.last((turn.model, conversation), now),
                 needs=_needs(turn),
+                wants=_wants(turn),
             ),
             rules,
             {name: _seen(pool, now) for name, pool in self._pools.items()},
@@ -274,7 +282,7 @@ def _seen(routed: RoutedPool, now: float) -> PoolView:
         cost=routed.cost,
         smaller=routed.smaller,
         problem=_reason(routed, now),
-        abilities=_abilities(pool.status.capabilities),
+        abilities=_abilities(pool),
     )
 
 
@@ -290,10 +298,12 @@ def _reason(routed: RoutedPool, now: float) -> Reason | None:
     return Reason.CIRCUIT if is_out or circuit.circuit == Circuit.HALF_OPEN.value else None
 
 
-def _abilities(capabilities: Capabilities | None) -> frozenset[Ability]:
+def _abilities(pool: Pool) -> frozenset[Ability]:
+    capabilities = pool.status.capabilities
     if capabilities is None:
-        return frozenset(Ability)
+        return frozenset(Ability) - ({Ability.VISION} if pool.sees() is False else set())
     can = {
+        Ability.VISION: pool.sees() is not False,
         Ability.LOGPROBS: capabilities.logprobs,
         Ability.JSON: capabilities.json_schema,
         Ability.SEED: capabilities.seed,
@@ -308,12 +318,19 @@ def _needs(turn: Turn) -> frozenset[Ability]:
         Ability.JSON: turn.sampling.json_schema is not None
         or (turn.tools is not None and turn.tools.required),
         Ability.SEED: turn.seeded,
+        Ability.VISION: turn.must_see,
         Ability.SALTED_PENALTY: turn.salt is not None
         # Where it is the model's own, whether it gets salts at all was settled with that.
         and "repetition_penalty" not in turn.silent
         and turn.sampling.repetition_penalty != 1,
     }
     return frozenset(ability for ability, wanted in wants.items() if wanted)
+
+
+def _wants(turn: Turn) -> frozenset[Ability]:
+    """Where earlier turns have images, somebody who sees them goes first."""
+    has_images = any(message.images for message in turn.messages)
+    return frozenset({Ability.VISION} if has_images else ())
 
 
 def _conversation(turn: Turn) -> str:

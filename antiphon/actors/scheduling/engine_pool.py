@@ -73,6 +73,7 @@ class EnginePool:
         service: ChildSpec | None = None,
         sends_messages: bool = False,
         count_prompt: CountPrompt | None = None,
+        sees: Callable[[], bool | None] = lambda: False,
         step_tokens: int = _STEP_TOKENS,
         scheduler_mailbox: int = _SCHEDULER_MAILBOX,
         rng: random.Random | None = None,
@@ -101,6 +102,7 @@ class EnginePool:
             default_max_tokens=lambda: limits().default_max_tokens,
             sends_messages=sends_messages,
             count_prompt=count_prompt,
+            sees=sees,
             predict=self.forecast.predict,
         )
         self.supervisor = self._supervisor(service, rng)

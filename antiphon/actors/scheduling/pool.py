@@ -61,6 +61,8 @@ class Pool:
     """Whether the engine is to have the messages beside the prompt's token ids."""
     count_prompt: CountPrompt | None = None
     """Asks somebody who knows better than a tokenizer that only estimates; None when nobody did."""
+    sees: Callable[[], bool | None] = lambda: False
+    """Whether its engine can be shown images; None while nobody knows."""
     predict: Predict = _unpredicted
     requests: Iterator[EngineRequest] = field(default_factory=_engine_requests)
     long_prompts: trio.CapacityLimiter = field(

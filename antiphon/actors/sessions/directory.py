@@ -11,12 +11,14 @@ import trio
 
 from antiphon.actors.actor import actor_child
 from antiphon.actors.address import Address
-from antiphon.actors.context.viewing import Means, Viewer
+from antiphon.actors.context.seeing import placeholders
+from antiphon.actors.context.viewing import Viewer
 from antiphon.actors.monitor import Down
 from antiphon.actors.ref import Ref
 from antiphon.actors.routing.router import Router
 from antiphon.actors.sessions.charges import Charges, Tab
 from antiphon.actors.sessions.judging import Judging
+from antiphon.actors.sessions.means import means_of
 from antiphon.actors.sessions.outlet import Outlet
 from antiphon.actors.sessions.session import CancelTurn, Session, SessionMessage
 from antiphon.actors.sessions.session_tools import SessionTools
@@ -79,6 +81,9 @@ class Directory:
     def capabilities(self, model: ModelName) -> Capabilities | None:
         return self._router.capabilities(model)
 
+    def sees(self, model: ModelName) -> bool | None:
+        return self._router.sees(model)
+
     def sampling_defaults(self, model: ModelName) -> SamplingDefaults:
         return self._router.meant(model)[0].pool.sampling_defaults
 
@@ -86,17 +91,12 @@ class Directory:
         """Raises ModelNotFound, InvalidRequest, ContextLengthExceeded."""
         routed = self._router.meant(turn.model)[0]
         pool = routed.pool
-        means = Means(
-            tokenizer=pool.tokenizer,
-            window=routed.window,
-            default_max_tokens=pool.default_max_tokens(),
-            threads=pool.long_prompts,
-        )
+        means = means_of(routed, default_max_tokens=pool.default_max_tokens())
         messages, prompt = await self._tools.viewer.draft(turn, means)
         if pool.count_prompt is not None:
             told = in_words(messages, () if turn.tools is None else turn.tools.tools)
             if known := await pool.count_prompt(told):
-                return known
+                return known + len(placeholders(messages, means.sight))
         return len(prompt)
 
     async def open_turn(self, turn: Turn) -> Outlet:

@@ -6,21 +6,30 @@ It asks one candidate after another until `choice` decides; it starts no work an
 from dataclasses import dataclass
 
 from antiphon.actors.context.view import View
-from antiphon.actors.context.viewing import Means, Viewer
-from antiphon.actors.routing.choice import Answer, Decision, Offer, Refusal, choose
+from antiphon.actors.context.viewing import Viewer
+from antiphon.actors.routing.choice import Answer, Decision, Offer, Refusal, cant_see, choose
 from antiphon.actors.routing.route import Candidate, Route
 from antiphon.actors.routing.router import RoutedPool, Router
 from antiphon.actors.routing.rules import terms_of, tier_of, workload_of
 from antiphon.actors.scheduling.pool import Pool
 from antiphon.actors.scheduling.prediction import Prediction
 from antiphon.actors.sessions.charges import Charges, Tab
-from antiphon.errors import ContextLengthExceeded, InvalidRequest, RequestError
+from antiphon.actors.sessions.means import means_of
+from antiphon.errors import (
+    ContextLengthExceeded,
+    EngineUnavailable,
+    InvalidRequest,
+    RequestError,
+)
 from antiphon.events import Turn
 from antiphon.ids import ModelName
 from antiphon.moments import Placed
 from antiphon.plan_settings import PlanSettings
 from antiphon.turn_events import TurnPlaced
 from antiphon.workload import Workload
+
+_UNKNOWN_S = 2.0
+"""When to come again while no engine has said yet what it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +82,8 @@ class Placing:
         self._route: Route | None = None
         self._answers: dict[ModelName, Answer] = {}
         self._asked: dict[ModelName, _Asked] = {}
-        self._views: dict[tuple[int, int, int], View] = {}
-        """By tokenizer, window and default answer: pools may share them all."""
+        self._views: dict[tuple[object, ...], View] = {}
+        """By tokenizer, window, default answer and what is seen: pools may share them all."""
 
     async def place(self) -> Placement:
         """The pool for the turn, with its charge on the tab. Raises RequestError, StoreUnavailable.
@@ -139,7 +148,7 @@ class Placing:
             return self._offer(routed, asked.view)
         try:
             view = await self._view(routed)
-        except (ContextLengthExceeded, InvalidRequest) as error:
+        except (ContextLengthExceeded, InvalidRequest, EngineUnavailable) as error:
             return error
         return self._offer(routed, view)
 
@@ -158,20 +167,26 @@ class Placing:
         if plan is not None and plan.max_output_tokens:
             default = min(default, plan.max_output_tokens)
             _check_longest(turn.max_tokens, plan.max_output_tokens)
-        key = (id(pool.tokenizer), routed.window, default)
+        _check_sight(turn, pool)
+        capabilities = pool.status.capabilities
+        sight = (pool.sees(), 0 if capabilities is None else capabilities.image_tokens)
+        key = (id(pool.tokenizer), routed.window, default, sight)
         if (view := self._views.get(key)) is None:
-            means = Means(
-                tokenizer=pool.tokenizer,
-                window=routed.window,
-                default_max_tokens=default,
-                threads=pool.long_prompts,
-            )
+            means = means_of(routed, default_max_tokens=default)
             view = self._views[key] = await self._viewer.view(turn, means)
         return view
 
     @property
     def _plan(self) -> PlanSettings | None:
         return self._router.rules.plan(self._turn.plan)
+
+
+def _check_sight(turn: Turn, pool: Pool) -> None:
+    """Raises InvalidRequest where images can't be seen, EngineUnavailable while nobody knows."""
+    if turn.must_see and not pool.sees():
+        if pool.sees() is None:
+            raise EngineUnavailable(retry_after_s=_UNKNOWN_S)
+        raise cant_see(pool.card.name)
 
 
 def _expected_s(prediction: Prediction | None) -> float | None:

@@ -30,7 +30,7 @@ def _parts(admit: Admit) -> list[str]:
     if not admit.messages:
         return [*parts, "tokens", repr(admit.prompt[:_TOKENS])]
     for message in admit.messages:
-        parts += [message.role, message.content]
+        parts += [message.role, message.content, *(image.sha256 for image in message.images)]
         if message.role == "user":
             break
     return parts

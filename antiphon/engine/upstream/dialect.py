@@ -6,10 +6,13 @@ whose default counts where nothing is said.
 
 import enum
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from antiphon.engine.upstream.trouble import Kind, Trouble
-from antiphon.events import Admit, Sampling
+from antiphon.events import Admit, Image, Message, Sampling
+from antiphon.messages import text_and_images
 from antiphon.upstream_settings import UpstreamSettings
 
 _SEED_MASK = 2**31 - 1
@@ -44,8 +47,14 @@ def path_of(settings: UpstreamSettings) -> str:
     return "/completions" if settings.prompts == "tokens" else "/chat/completions"
 
 
-def body_of(admit: Admit, settings: UpstreamSettings, flavour: Flavour) -> dict[str, Any]:
-    """The JSON body. Raises Trouble for what this server has no word for."""
+def body_of(
+    admit: Admit,
+    settings: UpstreamSettings,
+    flavour: Flavour,
+    urls: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The JSON body; `urls` are of images, by their hashes. Raises Trouble for what this server has
+    no word for."""
     sampling = admit.sampling
     body: dict[str, Any] = {
         "model": settings.model,
@@ -59,7 +68,7 @@ def body_of(admit: Admit, settings: UpstreamSettings, flavour: Flavour) -> dict[
         body["prompt"] = admit.prompt
     else:
         body["messages"] = [
-            {"role": message.role, "content": message.content}
+            {"role": message.role, "content": _content(message, urls)}
             | ({} if message.name is None else {"name": message.name})
             for message in admit.messages
         ]
@@ -78,6 +87,24 @@ def body_of(admit: Admit, settings: UpstreamSettings, flavour: Flavour) -> dict[
     if settings.cache_salt and admit.salt is not None:
         body["cache_salt"] = admit.salt
     return body | _extras(sampling, settings, flavour)
+
+
+def _content(message: Message, urls: Mapping[str, str]) -> str | list[dict[str, Any]]:
+    """Parts where there are images."""
+    if not message.images:
+        return message.content
+    return [
+        {"type": "text", "text": each}
+        if isinstance(each, str)
+        else {"type": "image_url", "image_url": _reference(each, urls)}
+        for each in text_and_images(message)
+    ]
+
+
+def _reference(image: Image, urls: Mapping[str, str]) -> dict[str, str]:
+    # vLLM and llama-server know no such field and ignore it; SGLang knows these three.
+    detail = {} if image.detail == "original" else {"detail": image.detail}
+    return {"url": urls[image.sha256], **detail}
 
 
 def _format(schema: Any) -> dict[str, Any]:

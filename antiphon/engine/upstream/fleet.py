@@ -29,6 +29,8 @@ class Facts:
     engine: str | None
     window: int | None
     health: str
+    vision: bool | None = None
+    """Whether it sees images, where it says so."""
 
 
 class Replica:

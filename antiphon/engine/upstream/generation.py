@@ -21,6 +21,8 @@ from antiphon.engine.upstream.counting import Counter
 from antiphon.engine.upstream.dialect import Flavour, body_of, path_of
 from antiphon.engine.upstream.exchange import Connect, Exchange
 from antiphon.engine.upstream.fleet import Choice, Fleet, Replica
+from antiphon.engine.upstream.imagery import blind, urls_of
+from antiphon.engine.upstream.ports import Images
 from antiphon.engine.upstream.trouble import Kind, Trouble
 from antiphon.events import Admit, EndReason, SlotText, TokenLogprob
 from antiphon.upstream_settings import UpstreamSettings
@@ -43,6 +45,7 @@ class Means:
     connect: Connect
     headers: Mapping[str, str]
     counter: Counter
+    images: Images | None = None
 
 
 class Generation:
@@ -58,6 +61,8 @@ class Generation:
         self._prompt_tokens: int | None = None
         self._cached_tokens: int | None = None
         self._said = self._counted = 0
+        self._urls: Mapping[str, str] = {}
+        """Of its images, until a replica has them."""
 
     async def run(self) -> EndReason:
         """Raises Trouble."""
@@ -69,7 +74,8 @@ class Generation:
     async def _run(self) -> EndReason:
         fleet = self._means.fleet
         key = conversation_key(self.admit)
-        tried: set[str] = set()
+        tried = self._blind()
+        self._urls = await urls_of(self.admit.messages, self._means.images)
         losses = pauses = 0
         give_up_at: float | None = None
         last = Trouble(Kind.UNAVAILABLE, "no replica is up")
@@ -82,7 +88,7 @@ class Generation:
                     raise last
                 pauses += 1
                 await self._pause(last, pauses, give_up_at - now)
-                tried.clear()
+                tried = self._blind()
                 continue
             try:
                 return await self._attempt(choice)
@@ -92,6 +98,11 @@ class Generation:
                     raise
                 tried.add(choice.replica.name)
                 last = trouble
+
+    def _blind(self) -> set[str]:
+        """Who can't be asked, as far as is known now."""
+        replicas = self._means.fleet.replicas.values()
+        return blind(self._means.settings, replicas, self.admit.messages)
 
     async def _pause(self, last: Trouble, pauses: int, longest_s: float) -> None:
         """Until a replica comes up, or it makes sense to ask again: who is busy is asked less and
@@ -132,6 +143,7 @@ class Generation:
                     refused = trouble
             if refused is not None:
                 raise refused
+            self._urls = {}  # it won't be asked again
             return await self._relay(replica, answer, chunk)
 
     def _exchange(self, replica: Replica) -> Exchange:
@@ -142,7 +154,7 @@ class Generation:
             replica.url + path_of(means.settings),
             means.headers,
             connect_s=means.settings.connect_s,
-            body=body_of(self.admit, means.settings, flavour),
+            body=body_of(self.admit, means.settings, flavour, self._urls),
         )
 
     async def _first(self, answer: Answer) -> Chunk | None:
@@ -198,10 +210,10 @@ class Generation:
             counted = await counter.count_text(replica, "".join(self._parts))
             self.tokens = counted or self._said
         prompt_tokens = self._prompt_tokens
-        if counter.is_exact:
+        if counter.is_exact and not self._has_images:
             self._compare(replica, prompt_tokens)
             prompt_tokens = None  # the server has counted it by the model's own tokenizer
-        elif prompt_tokens is None:
+        elif prompt_tokens is None and not self._has_images:
             prompt_tokens = await counter.count_prompt(replica, self.admit.messages)
         news = self._news(text, logprobs)
         self._say(
@@ -210,6 +222,11 @@ class Generation:
             )
         )
         return end
+
+    @property
+    def _has_images(self) -> bool:
+        """Then only the replica knows how many tokens there were."""
+        return any(message.images for message in self.admit.messages)
 
     def _compare(self, replica: Replica, theirs: int | None) -> None:
         ours = len(self.admit.prompt)

@@ -10,6 +10,7 @@ import trio
 
 from antiphon.engine.upstream.dialect import Flavour
 from antiphon.engine.upstream.generation import Generation, Means
+from antiphon.engine.upstream.imagery import sees
 from antiphon.engine.upstream.trouble import CODES, Kind, Trouble
 from antiphon.errors import HostLost, HostProtocolError
 from antiphon.events import (
@@ -164,6 +165,8 @@ class UpstreamLink:
             prefix_cache=True,  # every server that is known has one, and its conversations stay put
             counts_prompts=not self._means.counter.is_exact,
             isolates_tenants=settings.cache_salt,
+            vision=sees(settings, facts) is True,
+            image_tokens=settings.image_tokens,
         )
 
     async def _beat(self) -> None:

@@ -19,6 +19,13 @@ class BreakerFacts(Protocol):
     def circuit(self) -> str: ...
 
 
+class Images(Protocol):
+    """Where the bytes of images are."""
+
+    async def read(self, sha256: str) -> bytes | None:
+        """None where they are no more. Raises StoreError."""
+
+
 class CircuitBreaker(Protocol):
     """`actors.breaker.Breaker`, as far as it is used here."""
 

@@ -84,10 +84,15 @@ class Probe:
             if trouble.kind is not Kind.UNUSABLE:
                 raise
             health = f"{base}/models"  # it has no such page
-        window = _window(card)
+        window, vision = _window(card), _flag(card.get("vision"))
         if flavour is Flavour.LLAMA_CPP:
-            window = await self._window_of_a_slot() or window
-        return Facts(flavour=flavour, engine=engine, window=window, health=health)
+            # It divides its context among its slots, and its list of models says neither.
+            page = await self._page("/props")
+            window = _window_of_a_slot(page) or window
+            vision = _sees(page)
+        elif flavour is Flavour.SGLANG:
+            vision = _flag((await self._page("/get_model_info")).get("has_image_understanding"))
+        return Facts(flavour=flavour, engine=engine, window=window, health=health, vision=vision)
 
     def _card(self, page: Any) -> dict[str, Any]:
         """The entry of our model. Raises Trouble."""
@@ -99,17 +104,13 @@ class Probe:
         names = ", ".join(str(card.get("id"))[:80] for card in cards[:3])
         raise Trouble(Kind.UNUSABLE, f"it doesn't list the model; it lists: {names or 'none'}")
 
-    async def _window_of_a_slot(self) -> int | None:
-        """llama-server divides its context among its slots, and its list of models says neither."""
+    async def _page(self, path: str) -> dict[str, Any]:
+        """What only some servers have; empty where this one hasn't."""
         try:
-            page = await self._get(f"{root_of(self._replica.url)}/props")
+            page = await self._get(f"{root_of(self._replica.url)}{path}")
         except Trouble:
-            return None
-        match page:
-            case {"default_generation_settings": {"n_ctx": int(window)}} if window > 0:
-                return window
-            case _:
-                return None
+            return {}
+        return page if isinstance(page, dict) else {}
 
     async def _get(self, url: str) -> Any:
         """A page as JSON, None where it is none. Raises Trouble."""
@@ -122,6 +123,26 @@ class Probe:
             return json.loads(body)
         except (ValueError, RecursionError):
             return None
+
+
+def _window_of_a_slot(page: Mapping[str, Any]) -> int | None:
+    match page:
+        case {"default_generation_settings": {"n_ctx": int(window)}} if window > 0:
+            return window
+        case _:
+            return None
+
+
+def _sees(page: Mapping[str, Any]) -> bool | None:
+    match page:
+        case {"modalities": {"vision": bool(vision)}}:
+            return vision
+        case _:
+            return None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _window(card: Mapping[str, Any]) -> int | None:

@@ -10,8 +10,9 @@ from antiphon.engine.upstream.counting import Counter, TextTokenizer
 from antiphon.engine.upstream.exchange import Connect, connector
 from antiphon.engine.upstream.fleet import Fleet, Replica
 from antiphon.engine.upstream.generation import Means
+from antiphon.engine.upstream.imagery import sees
 from antiphon.engine.upstream.link import UpstreamLink
-from antiphon.engine.upstream.ports import CircuitBreaker
+from antiphon.engine.upstream.ports import CircuitBreaker, Images
 from antiphon.engine.upstream.probes import Probe
 from antiphon.engine.upstream.urls import base_of, name_of
 from antiphon.errors import HostStartFailed
@@ -31,8 +32,10 @@ class Upstream:
         *,
         tokenizer: TextTokenizer | None = None,
         connect: Connect | None = None,
+        images: Images | None = None,
     ) -> None:
         self._settings = settings
+        self._images = images
         self._make_breaker = make_breaker
         self._tokenizer = tokenizer
         self._connect = connect
@@ -91,6 +94,7 @@ class Upstream:
             connect=self._connect,
             headers=headers,
             counter=self._counter,
+            images=self._images,
         )
         link = self.link = UpstreamLink(means)
         self._nursery.start_soon(link.run)
@@ -105,6 +109,12 @@ class Upstream:
             if (count := await self._counter.count_prompt(replica, messages)) is not None:
                 return count
         return None
+
+    def sees(self) -> bool | None:
+        """Whether a replica sees images; None while nobody knows."""
+        replicas = () if self.fleet is None else self.fleet.replicas.values()
+        facts = [replica.facts for replica in replicas if replica.facts is not None]
+        return sees(self._settings(), facts)
 
     def problem(self) -> str | None:
         """Why no traffic should come now; None when it should."""

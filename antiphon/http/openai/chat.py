@@ -18,19 +18,21 @@ from antiphon.actors.context.attaching import asked_of, attached, named
 from antiphon.actors.context.material import split
 from antiphon.actors.routing.route import conversation_key
 from antiphon.errors import ModelNotFound
-from antiphon.events import Turn
+from antiphon.events import Image, Turn
 from antiphon.fault_plan import Site
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.exchange import Exchange, current_exchange
 from antiphon.http.languages import languages_of
 from antiphon.http.openai.answer import AnswerCollector
 from antiphon.http.openai.body import read_json_body, wall_ms
+from antiphon.http.openai.files.images import check_vision
 from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.openapi import ANY_TEXT, Operation, mount
-from antiphon.http.openai.parse import ParsedRequest, parse_chat
+from antiphon.http.openai.parse import ParsedRequest, parse_chat, with_images
 from antiphon.http.openai.placed import cut_of, placed_headers
 from antiphon.http.openai.prompting import Prompted, Prompting
+from antiphon.http.openai.refusals import unsupported_value
 from antiphon.http.openai.responses.parse import digest_of
 from antiphon.http.openai.responses.retries import read_sending
 from antiphon.http.openai.schema import ChatCompletionRequest, ChatFunctionTool
@@ -121,6 +123,12 @@ class ChatRoutes:
             languages=languages_of(request.headers.get("Accept-Language")),
             address=exchange.address or None,
         )
+        images = await self._images(parsed, model)
+        turn = replace(
+            turn,
+            messages=with_images(turn.messages, parsed.images, images),
+            must_see=bool(images),
+        )
         prompted = await self._prompted(turn)
         files = await self._files(parsed)
         turn = replace(turn, messages=named(turn.messages, files))
@@ -166,6 +174,17 @@ class ChatRoutes:
             return {}
         found = await self.files.found(current_principal().user, parsed.files)
         return {file.id: file.filename for file in found}
+
+    async def _images(self, parsed: ParsedRequest, model: ModelName) -> tuple[Image, ...]:
+        """Those that its messages bring along. Raises InvalidRequest, StoreError."""
+        if not parsed.images:
+            return ()
+        principal, first = current_principal(), parsed.images[0].path
+        check_vision(self.chat, model, principal.plan, first)
+        if self.files is None:
+            raise unsupported_value(first, "image_url", "'text'")
+        is_kept = bool(parsed.body.store) and self.responses is not None
+        return await self.files.images(principal.user, parsed.images, is_kept=is_kept)
 
     async def _with_files(self, turn: Turn, files: Mapping[FileId, str]) -> Turn:
         """The turn, whose model is shown what it is to see of them. Raises StoreError."""

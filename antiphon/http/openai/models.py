@@ -62,6 +62,7 @@ class ModelRoutes:
             created=card.created,
             owned_by=card.owned_by,
             max_model_len=card.window if capabilities is None else capabilities.window,
+            vision=self.chat.sees(card.name) is True,
         )
 
 

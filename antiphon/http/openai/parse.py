@@ -4,17 +4,19 @@ Pure and synchronous. It knows no engine: what depends on one is checked in `tur
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, assert_never
 
 import msgspec
 
 from antiphon.errors import InvalidRequest
-from antiphon.events import Message, Role
+from antiphon.events import Image, Message, Role
 from antiphon.http.openai.bounds import check_bounds, check_length, empty_array
 from antiphon.http.openai.decode import convert_value, decode_body
+from antiphon.http.openai.files.images import GivenImage, given_image
 from antiphon.http.openai.files.inline import MAX_FILENAME, GivenFile, check_given
-from antiphon.http.openai.refusals import no_vision, refuse_unsupported, unsupported_value
+from antiphon.http.openai.refusals import refuse_unsupported, unsupported_value
 from antiphon.http.openai.schema import (
     AssistantMessage,
     AudioPart,
@@ -54,6 +56,7 @@ class ParsedRequest:
     messages: tuple[Message, ...]
     given: GivenTools = field(default_factory=GivenTools)
     files: tuple[GivenFile, ...] = ()
+    images: tuple[GivenImage, ...] = ()
 
     @property
     def include_usage(self) -> bool:
@@ -70,6 +73,7 @@ def parse_chat(body: bytes, *, max_choices: int, can_store: bool = False) -> Par
         body=request,
         messages=tuple(_messages(request.messages)),
         files=tuple(_files(request.messages)),
+        images=tuple(_images(request.messages)),
         given=parse_chat_tools(request.tools, request.tool_choice, request.parallel_tool_calls),
     )
 
@@ -107,6 +111,42 @@ def _files(given: Sequence[ChatMessage]) -> Iterator[GivenFile]:
                     filename=part.file.filename,
                     data=part.file.file_data,
                 )
+
+
+def _images(given: Sequence[ChatMessage]) -> Iterator[GivenImage]:
+    """Each with its place among the user's messages, and in its text."""
+    said = [(index, each) for index, each in enumerate(given) if isinstance(each, UserMessage)]
+    for place, (index, message) in enumerate(said):
+        line = 0
+        for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
+            path = f"messages[{index}].content[{number}]"
+            if isinstance(part, ImagePart):
+                image = given_image(
+                    path,
+                    url=part.image_url.url,
+                    file_id=None,
+                    url_path=f"{path}.image_url.url",
+                    detail=part.image_url.detail,
+                )
+                yield replace(image, path=f"{path}.image_url.url", place=place, line=line)
+            else:
+                line += 1 + _part(part, path, "user").count("\n")
+
+
+def with_images(
+    messages: Sequence[Message], given: Sequence[GivenImage], found: Sequence[Image]
+) -> tuple[Message, ...]:
+    """The messages with the images that were found for those that were given."""
+    by_place: dict[int, list[Image]] = {}
+    for each, image in zip(given, found, strict=True):
+        by_place.setdefault(each.place, []).append(image)
+    places = count()
+    return tuple(
+        replace(message, images=tuple(by_place.get(next(places), ())))
+        if message.role == "user"
+        else message
+        for message in messages
+    )
 
 
 def _call(value: dict[str, Any], path: str) -> ToolCall:
@@ -173,7 +213,11 @@ def _text(content: str | list[Part], path: str, role: Role) -> str:
     if not content:
         raise empty_array(path)
     # A line each, as vLLM joins them: chat templates take one string.
-    return "\n".join(_part(part, f"{path}[{index}]", role) for index, part in enumerate(content))
+    return "\n".join(
+        _part(part, f"{path}[{index}]", role)
+        for index, part in enumerate(content)
+        if role != "user" or not isinstance(part, ImagePart)
+    )
 
 
 def _part(part: Part, path: str, role: Role) -> str:
@@ -185,7 +229,7 @@ def _part(part: Part, path: str, role: Role) -> str:
                 raise unsupported_value(f"{path}.type", "refusal", "'text'")
             return refusal
         case ImagePart():
-            raise no_vision(f"{path}.type", "image_url")
+            raise unsupported_value(f"{path}.type", "image_url", "'text'")
         case AudioPart():
             raise unsupported_value(f"{path}.type", "input_audio", "'text'")
         case FilePart(file=file) if role == "user":

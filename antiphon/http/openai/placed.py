@@ -8,7 +8,8 @@ MOVED_HEADER = "x-antiphon-model-moved"
 POLICY_HEADER = "x-antiphon-policy"
 """The version of the rules that judge it."""
 CONTEXT_HEADER = "x-antiphon-context"
-"""`trimmed`, `summarised` or `dropped`, where the model isn't shown all that came before."""
+"""`trimmed`, `summarised` or `dropped`, where the model isn't shown all that came before; where it
+is, but for images, `images`."""
 
 EXPECTED_HEADER = "x-antiphon-expected-ms"
 """How long after it got its place the first text should come."""
@@ -27,12 +28,15 @@ def placed_headers(placed: TurnPlaced | None) -> dict[str, str]:
         headers[POLICY_HEADER] = placed.policy
     if placed.manifest is not None and placed.manifest.worst is not Fate.SHOWN:
         headers[CONTEXT_HEADER] = placed.manifest.worst.value
+    elif placed.manifest is not None and placed.manifest.is_missing_images:
+        headers[CONTEXT_HEADER] = "images"
     return headers
 
 
 def cut_of(placed: TurnPlaced) -> Manifest | None:
     """What the model is shown, where that isn't all that came before, or not every file."""
     manifest = placed.manifest
-    if manifest is None or (manifest.worst is Fate.SHOWN and not manifest.is_missing_files):
+    if manifest is None:
         return None
-    return manifest
+    is_whole = manifest.worst is Fate.SHOWN and not manifest.is_missing_files
+    return None if is_whole and not manifest.is_missing_images else manifest

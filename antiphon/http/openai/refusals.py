@@ -3,7 +3,7 @@
 A value that asks for nothing (null, an empty list, the documented default) is let through.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antiphon.errors import InvalidRequest
@@ -80,14 +80,14 @@ def refuse_unsupported(request: ChatCompletionRequest, *, can_store: bool) -> No
             raise unsupported_value("top_logprobs", request.top_logprobs, "0")
 
 
-def no_vision(param: str, kind: str) -> InvalidRequest:
-    """The error for an image."""
-    return InvalidRequest(
-        f"Invalid value for '{param}': '{kind}'. No model of this server can see images; leave "
-        "them out, or say in words what is on them.",
-        param,
-        "unsupported_value",
-    )
+def no_vision(param: str, model: str, seeing: Sequence[str]) -> InvalidRequest:
+    """The error for an image that the model can't see; `seeing` are those that could."""
+    if seeing:
+        who = f"The model {model!r} can't see images; these can: {', '.join(seeing)}."
+    else:
+        who = "No model of this server can see images; leave them out, or say in words what is on "
+        who += "them."
+    return InvalidRequest(f"Invalid value for '{param}'. {who}", param, "unsupported_value")
 
 
 def unsupported_value(param: str, value: Any, supported: str) -> InvalidRequest:

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from antiphon.events import Detail
+
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An object of the request; a field it doesn't know is an error, never ignored."""
@@ -37,8 +39,16 @@ class RefusalPart(Strict, frozen=True, tag_field="type", tag="refusal"):
     refusal: str
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag_field="type", tag="image_url"):
-    """Known, so that the refusal can say what it is."""
+class ImageUrl(Strict, frozen=True):
+    """`data:image/…;base64,…`: nothing is fetched from elsewhere."""
+
+    url: str
+    detail: Detail | None = None
+
+
+class ImagePart(Strict, frozen=True, tag_field="type", tag="image_url"):
+    image_url: ImageUrl
+    prompt_cache_breakpoint: Any = None
 
 
 class AudioPart(msgspec.Struct, frozen=True, tag_field="type", tag="input_audio"):

@@ -86,6 +86,8 @@ class ModelBody(msgspec.Struct, kw_only=True):
     owned_by: str
     max_model_len: int
     """vLLM's word for the window: what a server in front of this one has to know."""
+    vision: bool = False
+    """Whether it can be shown images."""
 
 
 class ModelListBody(msgspec.Struct, kw_only=True):

@@ -99,7 +99,7 @@ def _first_tokens(lately: Sequence[Summary]) -> FirstTokens:
 
 def _totals(registry: CollectorRegistry, name: str, label: str) -> dict[str, int]:
     totals: dict[str, int] = {}
-    for labels, value in _samples(registry, name):
+    for labels, value in samples(registry, name):
         totals[labels[label]] = totals.get(labels[label], 0) + value
     return dict(sorted(totals.items()))
 
@@ -108,15 +108,15 @@ def _tables(
     registry: CollectorRegistry, name: str, row: str, column: str
 ) -> dict[str, dict[str, int]]:
     tables: dict[str, dict[str, int]] = {}
-    for labels, value in _samples(registry, name):
+    for labels, value in samples(registry, name):
         head = "shadow" if labels.get("shadow") == "true" else labels[column]
         cells = tables.setdefault(labels[row], {})
         cells[head] = cells.get(head, 0) + value
     return dict(sorted(tables.items()))
 
 
-def _samples(registry: CollectorRegistry, name: str) -> list[tuple[dict[str, str], int]]:
-    """Only this counter is collected, not all of them."""
+def samples(registry: CollectorRegistry, name: str) -> list[tuple[dict[str, str], int]]:
+    """What a counter has counted, by its labels. Only this one is collected, not all of them."""
     total = f"{name}_total"
     return [
         (sample.labels, int(sample.value))

@@ -23,7 +23,7 @@ from antiphon.events import CancelCause
 from antiphon.http.ops.abuse_metrics import AbuseCollector
 from antiphon.http.ops.file_metrics import FileMetrics
 from antiphon.http.ops.policy_metrics import PolicyCollector, PolicyMetrics
-from antiphon.http.ops.prompts import PromptCollector
+from antiphon.http.ops.prompts import TURNS, PromptCollector
 from antiphon.http.ops.recent import Recent
 from antiphon.http.ops.replicas import ReplicaCollector
 from antiphon.http.ops.store_metrics import CIRCUITS, StoreMetrics
@@ -157,7 +157,7 @@ class PrometheusTelemetry:
             registry=registry,
         )
         self._prompts = Counter(
-            f"{_PREFIX}_prompt_turns",
+            TURNS,
             "Turns that began with a version of a system prompt, by how they ended",
             ["prompt", "version", "finished_reason"],
             registry=registry,

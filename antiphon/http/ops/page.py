@@ -15,6 +15,7 @@ from antiphon.actors.store.status import StoreStatistics
 from antiphon.events import CancelCause
 from antiphon.http.ops.figures import Figures
 from antiphon.http.ops.outline import format_age, rows
+from antiphon.http.ops.prompts import PromptView
 from antiphon.http.ops.summary import Story, Summary, phrase
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ports import ReplicaStatistics
@@ -49,6 +50,7 @@ class Shown:
     pools: Sequence[PoolStatus]
     figures: Figures
     requests: Sequence[Summary]
+    prompts: Sequence[PromptView]
     store: StoreStatistics
     work_age_s: float
     policy: PolicyView | None
@@ -88,6 +90,13 @@ def render_request(story: Story, *, version: str) -> str:
     )
 
 
+def render_prompts(prompts: Sequence[PromptView], *, version: str) -> str:
+    """Which versions of system prompts are in force, and how their turns have ended."""
+    return _TEMPLATES.get_template("prompts.html.jinja").render(
+        version=version, is_live=True, refresh_s=_REFRESH_S, prompts=prompts, day=_day
+    )
+
+
 def _is_failure(end: str) -> bool:
     """Errors are named by their classes; a client's own cancelling is none."""
     return end[:1].isupper() or end in _INTERRUPTIONS
@@ -109,6 +118,10 @@ def _phases(summary: Summary) -> Iterator[tuple[str, float, float]]:
 
 def _clock(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S")
+
+
+def _day(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _tone(state: str) -> str:

@@ -23,7 +23,8 @@ from antiphon.actors.abuse.showing import Overview, overview
 from antiphon.actors.moderation.status import PolicyView
 from antiphon.http.ops.answers import ops_error, ops_json, ops_reply
 from antiphon.http.ops.figures import Figures, figures
-from antiphon.http.ops.page import Shown, render_page, render_request
+from antiphon.http.ops.page import Shown, render_page, render_prompts, render_request
+from antiphon.http.ops.prompts import PromptView, prompt_views
 from antiphon.http.ops.recent import Recent
 from antiphon.http.ops.sources import OpsSources
 from antiphon.http.ops.summary import Summary, summarised, told
@@ -59,6 +60,7 @@ class PageRoutes:
             "/ops": self.page,
             "/ops/figures": self.figures,
             "/ops/requests": self.requests,
+            "/ops/prompts": self.prompts,
         }
         for path, page in pages.items():
             app.add_url_rule(path, view_func=page, endpoint=path)
@@ -80,6 +82,7 @@ class PageRoutes:
             pools=sources.pools(),
             figures=self._figures(),
             requests=self._requests(_SHOWN),
+            prompts=self._prompts(),
             store=sources.store_statistics(),
             work_age_s=sources.work_age_s(),
             policy=None if self.policy is None else self.policy(),
@@ -107,12 +110,13 @@ class PageRoutes:
             message = f"No turn of request or response {id[:_LONGEST_ID]!r} is remembered."
             return ops_error(ops_reply(404, message, "no_such_request"))
         story = told(line, self.recent.clock())
-        accepted = request.accept_mimetypes.best_match(["application/json", "text/html"])
-        if accepted == "text/html" and request.args.get("format") != "json":
-            return _html(render_request(story, version=__version__))
-        response = ops_json(msgspec.json.encode(story), status=200)
-        response.headers["vary"] = "accept"
-        return response
+        return _negotiated(story, lambda: render_request(story, version=__version__))
+
+    async def prompts(self) -> TrioResponse:
+        """System prompts by version, how turns have ended that began with them: a page for
+        browsers, else JSON."""
+        views = self._prompts()
+        return _negotiated({"data": views}, lambda: render_prompts(views, version=__version__))
 
     async def static(self, name: str) -> TrioResponse:
         """What the pages load."""
@@ -135,9 +139,22 @@ class PageRoutes:
         models = [pool.model for pool in self.sources.pools()]
         return figures(self.registry, self.recent, models)
 
+    def _prompts(self) -> tuple[PromptView, ...]:
+        return prompt_views(self.registry, self.sources.prompts_in_force())
+
     def _requests(self, limit: int) -> list[Summary]:
         now = self.recent.clock()
         return [summarised(line, now) for line in islice(self.recent.timelines, limit)]
+
+
+def _negotiated(value: object, page: Callable[[], str]) -> TrioResponse:
+    """The page for who would rather have one, else the value as JSON."""
+    accepted = request.accept_mimetypes.best_match(["application/json", "text/html"])
+    if accepted == "text/html" and request.args.get("format") != "json":
+        return _html(page())
+    response = ops_json(msgspec.json.encode(value), status=200)
+    response.headers["vary"] = "accept"
+    return response
 
 
 def _html(page: str) -> TrioResponse:

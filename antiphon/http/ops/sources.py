@@ -7,6 +7,7 @@ from typing import Protocol
 from antiphon.actors.breaker import BreakerStatistics
 from antiphon.actors.routing.router import Routing
 from antiphon.actors.store.status import StoreStatistics
+from antiphon.context_records import PromptActivation
 from antiphon.http.ops.views import PoolStatus, SlotView
 from antiphon.ports import ReplicaStatistics
 from antiphon.supervision.runtime import RuntimeStatistics
@@ -34,6 +35,9 @@ class OpsSources(Protocol):
         """Those of engines that are elsewhere; none of those that are here."""
 
     def pools(self) -> Sequence[PoolStatus]: ...
+
+    def prompts_in_force(self) -> Sequence[PromptActivation]:
+        """Of the system prompts that the settings name."""
 
     def routing(self) -> Sequence[Routing]:
         """The last decisions of the router, the latest first."""

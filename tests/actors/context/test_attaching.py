@@ -108,7 +108,16 @@ def a_turn(*messages: Message) -> Turn:
 
 
 def test_a_turn_asks_with_what_its_user_said_last():
-    turn = a_turn(*said(("user", "before"), ("user", '[Attached file: "a.pdf"]\nWhat now?')))
+    turn = a_turn(
+        *said(
+            ("user", "at first"),
+            ("user", '[Attached file: "a.pdf"]'),
+            ("assistant", "yes"),
+            ("user", "before"),
+            ("assistant", "no"),
+            ("user", '[Attached file: "a.pdf"]\nWhat now?'),
+        )
+    )
 
     asked = asked_of(
         turn,
@@ -121,6 +130,7 @@ def test_a_turn_asks_with_what_its_user_said_last():
 
     assert asked is not None
     assert (asked.question, asked.room) == ("What now?", 2000)
+    assert asked.before == ("before", "at first"), "what was said, the latest first"
     assert (
         asked_of(turn, user=UserId("u"), files={}, search=None, cards=[CARD], may_cite=True) is None
     )

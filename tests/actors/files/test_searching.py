@@ -165,6 +165,28 @@ async def test_a_small_file_is_shown_whole_and_a_large_one_by_what_answers(tmp_p
     assert sorted(reader.hurried) == ["lamps.txt", "large.txt"]
 
 
+async def test_what_a_follow_up_leans_on_is_searched_for_too(tmp_path: Path):
+    large = tuple(f"The feed pump, part {n}. " * 30 for n in range(30))
+    reader, embedding = ScriptedReader(texts={**TEXTS, "large.txt": large}), ScriptedEmbedding()
+    before = ("Where does the pump stand?", "Who are you?")
+    async with running_files(tmp_path, reader=reader, embedding=embedding) as rig:
+        store, _ = await filled(rig)
+        search = FileSearch(stores=(store,))
+        file = await rig.upload("large.txt")
+
+        follow_up = await rig.service.gather(
+            asked([file], "And what does it cost?", search=search, before=before)
+        )
+        complete = "In which month are the lamps of hall seven changed?"
+        by_itself = await rig.service.gather(asked([], complete, search=search, before=before))
+
+    together = "And what does it cost?\nWhere does the pump stand?"
+    assert follow_up.queries == ("And what does it cost?", together)
+    assert [question for question, _, _ in embedding.asked[:4]] == [*follow_up.queries] * 2
+    assert "The pump runs at 40 bar." in texts(follow_up.found)
+    assert by_itself.queries == (complete,)
+
+
 async def test_a_file_that_is_not_ready_in_time_is_said_not_to_be(tmp_path: Path):
     async def before(name: str) -> None:
         await trio.sleep_forever()

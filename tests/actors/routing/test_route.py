@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from antiphon.actors.routing.choice import choose
 from antiphon.actors.routing.route import (
+    EVERYTHING,
     Ability,
     Moved,
     PoolView,
@@ -18,8 +20,9 @@ from antiphon.actors.routing.route import (
 )
 from antiphon.actors.routing.rules import is_entitled, names
 from antiphon.alias_settings import AliasSettings
-from antiphon.errors import ModelNotFound
-from antiphon.events import Message
+from antiphon.errors import InvalidRequest, ModelNotFound
+from antiphon.events import Image, Message
+from antiphon.ids import FileId
 from antiphon.plan_settings import PlanSettings
 from antiphon.testing.routing import a_pool_view, some_pools, some_rules
 
@@ -298,3 +301,34 @@ def test_every_candidate_is_one_that_the_caller_may_have(seed):
     assert healthy == sorted(healthy, reverse=True)
     assert found.first in meant
     assert route(request, rules, pools) == found
+
+
+VISION = frozenset({Ability.VISION})
+ONE_SEES = some_pools(a_pool_view("big", abilities=EVERYTHING - VISION), a_pool_view("long"))
+
+
+def test_what_must_be_seen_goes_only_to_who_sees():
+    found = route(RouteRequest(asked="auto", needs=VISION, wants=VISION), RULES, ONE_SEES)
+
+    assert [each.model for each in found.candidates] == ["long"]
+    assert found.first == "long"
+
+
+def test_what_nobody_sees_who_was_asked_is_refused_and_it_is_said_why():
+    found = route(RouteRequest(asked="big", needs=VISION), RULES, ONE_SEES)
+
+    with pytest.raises(InvalidRequest, match="'big' can't see images"):
+        choose(found, {})
+
+
+def test_who_sees_what_was_shown_before_goes_first_unless_another_was_asked_by_name():
+    assert order(RouteRequest(asked="auto", wants=VISION), pools=ONE_SEES) == ["long", "big"]
+    assert order(RouteRequest(asked="big", wants=VISION), pools=ONE_SEES) == ["big"]
+
+
+def test_conversations_that_begin_with_other_images_are_others():
+    def key(file):
+        image = Image(file=FileId(file), media_type="image/png", width=1, height=1)
+        return conversation_key("u", "", [Message(role="user", content="", images=(image,))])
+
+    assert key("file-a") == key("file-a") != key("file-b")

@@ -7,8 +7,11 @@ from functools import partial
 from antiphon.errors import RecordNotFound
 from antiphon.http.openai.body import checked_id
 from antiphon.http.openai.conversations.items import file_references
+from antiphon.http.openai.files.images import first_image
+from antiphon.http.openai.files.inline import MessageFiles
+from antiphon.http.openai.refusals import unsupported_value
 from antiphon.ids import ConversationId, FileId, ItemId, UserId, new_item_id
-from antiphon.messages import WITHHELD
+from antiphon.messages import IMAGE, WITHHELD
 from antiphon.records import Conversation, File, Item, Page
 from antiphon.storage import Store, StoreAccess
 
@@ -79,6 +82,18 @@ def _still_withheld(copies: list[Item], renamed: dict[str, str]) -> list[Item]:
         else item
         for item in copies
     ]
+
+
+async def with_images(
+    files: MessageFiles | None, user: UserId, items: Sequence[Item]
+) -> tuple[Item, ...]:
+    """The items, whose images are some, and are kept. Raises InvalidRequest, RecordNotFound,
+    StoreError."""
+    if files is not None:
+        return await files.with_images(user, items)
+    if first_image(items, "items") is not None:
+        raise unsupported_value("items", IMAGE, "'input_text'")
+    return tuple(items)
 
 
 async def check_files(store: StoreAccess, user: UserId, items: Sequence[Item]) -> None:

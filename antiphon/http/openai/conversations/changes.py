@@ -54,12 +54,14 @@ def branch_of(
 ) -> Conversation:
     """Raises InvalidRequest."""
     check_metadata(body.metadata)
+    own = checked_title(body.title)
     return Conversation(
         id=new_conversation_id(),
         user=user,
         created_ms=now_ms,
         updated_ms=now_ms,
-        title=checked_title(body.title) or old.title,
+        title=own or old.title,
+        title_made=own is None and old.title_made,
         metadata=old.metadata if body.metadata is None else body.metadata,
         memory=old.memory,
     )

@@ -11,7 +11,12 @@ from antiphon.actors.workers.disposal import discard
 from antiphon.errors import RecordNotFound
 from antiphon.http.openai.body import checked_id, json_response, read_json_body, wall_ms
 from antiphon.http.openai.bounds import empty_array
-from antiphon.http.openai.conversations.access import check_files, find_conversation, find_item
+from antiphon.http.openai.conversations.access import (
+    check_files,
+    find_conversation,
+    find_item,
+    with_images,
+)
 from antiphon.http.openai.conversations.items import parse_items
 from antiphon.http.openai.conversations.retries import (
     added_before,
@@ -26,6 +31,7 @@ from antiphon.http.openai.conversations.wire import (
     conversation_object,
 )
 from antiphon.http.openai.decode import decode_body
+from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.lists import (
     INCLUDE_QUERY,
     check_include,
@@ -56,6 +62,8 @@ class ItemRoutes:
     store: StoreAccess
     contents: Contents
     http: Callable[[], HttpSettings]
+    files: MessageFiles | None = None
+    """Where images in items are kept; without it there may be none."""
     now_ms: Callable[[], int] = wall_ms
 
     def register(self, app: Quart) -> None:
@@ -116,7 +124,8 @@ class ItemRoutes:
         id_ = ConversationId(checked_id("conversation", conversation_id, "conversation_id"))
         user, now = current_principal().user, self.now_ms()
         key = idempotency_key()
-        items = keyed_items(parse_items(body.items, now), user, id_, key)
+        given = await with_images(self.files, user, parse_items(body.items, now))
+        items = keyed_items(given, user, id_, key)
         whole = Page(limit=MAX_ITEMS)
         if (earlier := await added_before(self.store, user, id_, items, key)) is not None:
             return json_response(list_body(earlier, whole, item_body, _id_of))

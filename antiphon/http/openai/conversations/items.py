@@ -24,7 +24,8 @@ from antiphon.http.openai.conversations.schema import (
     ToolItem,
 )
 from antiphon.http.openai.decode import convert_value
-from antiphon.http.openai.refusals import no_vision, unsupported_value
+from antiphon.http.openai.files.images import image_draft
+from antiphon.http.openai.refusals import unsupported_value
 from antiphon.http.openai.responses.schema import (
     AudioPart,
     FilePart,
@@ -47,7 +48,7 @@ _KINDS: dict[str, tuple[type[ToolItem], str]] = {
 _KNOWN = ", ".join(f"'{kind}'" for kind in ("message", *_KINDS))
 _ALLOWED = {
     "role": "'assistant', 'system', 'developer', and 'user'",
-    "type": "'input_text', 'input_file', 'output_text', and 'refusal'",
+    "type": "'input_text', 'input_image', 'input_file', 'output_text', and 'refusal'",
     "status": "'in_progress', 'completed', and 'incomplete'",
     "phase": "'commentary' and 'final_answer'",
 }
@@ -143,8 +144,10 @@ def _part(part: Part, path: str, role: str) -> JsonObject:
             raise unsupported_value(f"{path}.type", "refusal", _INPUT_PARTS)
         case FilePart():
             raise unsupported_value(f"{path}.type", "input_file", "'output_text' and 'refusal'")
+        case ImagePart() if role == "user":
+            return image_draft(part, path)
         case ImagePart():
-            raise no_vision(f"{path}.type", "input_image")
+            raise unsupported_value(f"{path}.type", "input_image", _INPUT_PARTS)
         case AudioPart():
             raise unsupported_value(f"{path}.type", "input_audio", _INPUT_PARTS)
         case _:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
+from werkzeug.routing import BaseConverter
 
 from antiphon.actors.workers.disposal import discard
 from antiphon.errors import RecordNotFound
@@ -14,6 +15,7 @@ from antiphon.http.openai.conversations.access import (
     check_files,
     copied_items,
     find_conversation,
+    with_images,
 )
 from antiphon.http.openai.conversations.changes import branch_of, new_conversation, updated
 from antiphon.http.openai.conversations.items import parse_items
@@ -32,6 +34,7 @@ from antiphon.http.openai.conversations.wire import (
     receipt_object,
 )
 from antiphon.http.openai.decode import decode_body
+from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.lists import (
     check_text,
     fetch,
@@ -53,7 +56,15 @@ _CREATE = msgspec.json.Decoder(CreateConversation)
 _UPDATE = msgspec.json.Decoder(UpdateConversation)
 _BRANCH = msgspec.json.Decoder(BranchConversation)
 _ROOT = "/v1/conversations"
-_ONE = f"{_ROOT}/<conversation_id>"
+_KIND = "conversation"
+_ONE = f"{_ROOT}/<{_KIND}:conversation_id>"
+
+
+class _ConversationId(BaseConverter):
+    """Whatever could be an id, but not the operation whose URL looks like one: its `Allow` header
+    would claim the methods of both."""
+
+    regex = r"(?!search(?:/|$))[^/]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +74,12 @@ class ConversationRoutes:
     store: StoreAccess
     contents: Contents
     http: Callable[[], HttpSettings]
+    files: MessageFiles | None = None
+    """Where images in items are kept; without it there may be none."""
     now_ms: Callable[[], int] = wall_ms
 
     def register(self, app: Quart) -> None:
+        app.url_map.converters.setdefault(_KIND, _ConversationId)
         mount(app, self._operations())
 
     def _operations(self) -> tuple[Operation, ...]:
@@ -145,6 +159,7 @@ class ConversationRoutes:
             if earlier is not None:
                 return json_response(conversation_object(earlier))
         items = parse_items(body.items or [], now)
+        items = await with_images(self.files, user, items)
         await check_files(self.store, user, items)
         await self.store.run(lambda store: store.create_conversation(conversation, items))
         return json_response(conversation_object(conversation))

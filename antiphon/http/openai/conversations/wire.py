@@ -4,24 +4,40 @@ from typing import Any, Literal
 
 import msgspec
 
+from antiphon.finding import FoundConversation
 from antiphon.http.openai.lists import ListBody
 from antiphon.records import Conversation, Receipt
 
 
 class ConversationObject(msgspec.Struct, kw_only=True):
-    """`title`, `updated_at`, `archived` and `memory` are ours; SDKs keep keys that they don't
-    know."""
+    """From `title` on the keys are ours; SDKs keep those that they don't know."""
 
     id: str
     object: Literal["conversation"] = "conversation"
     created_at: int
     metadata: dict[str, str]
     title: str | None
+    title_made: bool
+    """Whether the server has made it of what was said; what a person writes stays."""
     updated_at: int
     archived: bool
     memory: bool | None
     """Whether it is shown what its user's memory has, and adds to it; null is as the server's
     settings say."""
+
+
+class FoundMessageBody(msgspec.Struct, kw_only=True):
+    """The newest message that has the words, and what stands around one of them."""
+
+    item_id: str
+    role: str
+    excerpt: str
+
+
+class FoundConversationObject(ConversationObject, kw_only=True):
+    """A conversation that a search has found; by its title where it has no `message`."""
+
+    message: FoundMessageBody | None
 
 
 class ReceiptObject(msgspec.Struct, kw_only=True):
@@ -45,21 +61,36 @@ class DeletedConversation(msgspec.Struct, kw_only=True):
 
 
 ConversationList = ListBody[ConversationObject]
+FoundConversationList = ListBody[FoundConversationObject]
 ItemObject = dict[str, Any]
 ItemList = ListBody[ItemObject]
 
 
 def conversation_object(conversation: Conversation) -> ConversationObject:
     """The conversation, its times in seconds."""
-    return ConversationObject(
-        id=conversation.id,
-        created_at=conversation.created_ms // 1000,
-        metadata=conversation.metadata,
-        title=conversation.title,
-        updated_at=conversation.updated_ms // 1000,
-        archived=conversation.archived_ms is not None,
-        memory=conversation.memory,
-    )
+    return ConversationObject(**_fields(conversation))
+
+
+def found_object(found: FoundConversation) -> FoundConversationObject:
+    """The same, with where it was found."""
+    message = found.message
+    body = None
+    if message is not None:
+        body = FoundMessageBody(item_id=message.item, role=message.role, excerpt=message.excerpt)
+    return FoundConversationObject(**_fields(found.conversation), message=body)
+
+
+def _fields(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": conversation.id,
+        "created_at": conversation.created_ms // 1000,
+        "metadata": conversation.metadata,
+        "title": conversation.title,
+        "title_made": conversation.title_made,
+        "updated_at": conversation.updated_ms // 1000,
+        "archived": conversation.archived_ms is not None,
+        "memory": conversation.memory,
+    }
 
 
 def receipt_object(receipt: Receipt, removed: tuple[str, ...]) -> ReceiptObject:

@@ -1,6 +1,6 @@
 """`/v1/files`: upload, list, show, download and delete files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -8,7 +8,9 @@ from quart import Quart, request
 from quart_trio.wrappers import TrioResponse
 
 from antiphon.actors.workers.disposal import discard
-from antiphon.errors import InvalidRequest, RecordNotFound, StoreFailed
+from antiphon.document_records import Document
+from antiphon.errors import InvalidRequest, RecordNotFound, StoreError, StoreFailed
+from antiphon.files_settings import FilesSettings
 from antiphon.http.asgi import PumpedResponse, Write
 from antiphon.http.body_stream import FRAME_BYTES, BodyStream
 from antiphon.http.openai.body import checked_id, json_response, wall_ms
@@ -36,9 +38,10 @@ from antiphon.http.openai.lists import (
 )
 from antiphon.http.openai.openapi import Operation, Query, mount
 from antiphon.http.principal import current_principal
-from antiphon.ids import FileId, new_file_id
+from antiphon.ids import FileId, UserId, new_file_id
 from antiphon.ports import ContentDraft, Contents
 from antiphon.records import File
+from antiphon.retrieval import FileSearching
 from antiphon.settings import HttpSettings
 from antiphon.storage import StoreAccess
 
@@ -46,6 +49,7 @@ _ALL = "/v1/files"
 _ONE = f"{_ALL}/<file_id>"
 _LONGEST_LIST = 10_000
 _MAX_PURPOSE = 64
+_FOR_MESSAGES = "user_data"
 _WRITE_GRACE_S = 30.0
 """The record of a content that is there: longer than the store's own deadline."""
 
@@ -57,6 +61,9 @@ class FileRoutes:
     store: StoreAccess
     contents: Contents
     http: Callable[[], HttpSettings]
+    files: Callable[[], FilesSettings]
+    searching: FileSearching | None = None
+    """Who reads files; without one, nobody does."""
     now_ms: Callable[[], int] = wall_ms
 
     def register(self, app: Quart) -> None:
@@ -124,7 +131,7 @@ class FileRoutes:
             file = await self._keep(form, draft)
         finally:
             draft.close()
-        return json_response(file_object(file))
+        return json_response(file_object(file, await self._begun(file)))
 
     async def list_all(self) -> TrioResponse:
         page = parse_page(request.args, default=_LONGEST_LIST, longest=_LONGEST_LIST)
@@ -137,10 +144,20 @@ class FileRoutes:
             page,
             lambda store: store.files(user, one_more(page), purpose=purpose),
         )
-        return json_response(list_body(found, page, file_object, lambda each: each.id))
+        documents = await self._documents(user, [file.id for file in found[: page.limit]])
+        return json_response(
+            list_body(
+                found,
+                page,
+                lambda each: file_object(each, documents.get(each.id)),
+                lambda each: each.id,
+            )
+        )
 
     async def get(self, file_id: str) -> TrioResponse:
-        return json_response(file_object(await self._find(file_id)))
+        file = await self._find(file_id)
+        documents = await self._documents(file.user, [file.id])
+        return json_response(file_object(file, documents.get(file.id)))
 
     async def delete(self, file_id: str) -> TrioResponse:
         id_ = FileId(checked_id("file", file_id, "file_id"))
@@ -193,6 +210,28 @@ class FileRoutes:
             await draft.confirm()
             return file
         raise StoreFailed("the record of a file was not written in time")
+
+    async def _begun(self, file: File) -> Document | None:
+        """What goes with a message is read while the message is written. Where that can't begin
+        now, the turn that wants the file begins it."""
+        if self.searching is None or file.purpose != _FOR_MESSAGES:
+            return None
+        chunking = self.files().chunking
+        try:
+            document = await self.store.run(
+                lambda store: store.want_document(
+                    file.user, file.id, file.created_ms, chunking=chunking
+                )
+            )
+        except StoreError:
+            return None
+        self.searching.files_added()
+        return document
+
+    async def _documents(self, user: UserId, ids: Sequence[FileId]) -> dict[FileId, Document]:
+        if not ids:
+            return {}
+        return await self.store.run(lambda store: store.documents(user, ids))
 
     async def _find(self, text: str) -> File:
         id_ = FileId(checked_id("file", text, "file_id"))

@@ -12,6 +12,7 @@ from quart_trio.wrappers import TrioResponse
 
 from antiphon import faults
 from antiphon.actors.context.attaching import asked_of, attached
+from antiphon.actors.context.looking import with_images_found
 from antiphon.actors.context.material import material
 from antiphon.context_settings import ContextSettings
 from antiphon.errors import ModelNotFound, RecordNotFound, RequestError
@@ -20,10 +21,12 @@ from antiphon.fault_plan import Site
 from antiphon.http.exchange import current_exchange
 from antiphon.http.languages import languages_of
 from antiphon.http.openai.body import json_response, read_json_body, wall_ms
+from antiphon.http.openai.files.images import check_vision, first_image
 from antiphon.http.openai.files.inline import MessageFiles
 from antiphon.http.openai.moderations.scoring import scoring_of
 from antiphon.http.openai.placed import placed_headers
 from antiphon.http.openai.prompting import Prompted, Prompting
+from antiphon.http.openai.refusals import unsupported_value
 from antiphon.http.openai.responses.answers import instructions_of, make_answer, truncation_of
 from antiphon.http.openai.responses.arm_key import arm_key
 from antiphon.http.openai.responses.errors import told_about
@@ -45,7 +48,7 @@ from antiphon.http.openai.responses.wire import InputTokensBody, response_body
 from antiphon.http.openai.turns import client_facts
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, UserId
-from antiphon.messages import files_in
+from antiphon.messages import IMAGE, files_in
 from antiphon.moderating import Moderation
 from antiphon.ports import Chat, Responses
 from antiphon.records import Accepted, Item
@@ -94,7 +97,7 @@ class CreateRoutes:
         defaults = self.chat.sampling_defaults(model)
         scoring = scoring_of(body.moderation, self.moderation)
         await _check_schemas(parsed)
-        items = await self._items(user, parsed.input, now_ms, is_kept=body.is_stored)
+        items = await self._items(user, model, parsed.input, now_ms, is_kept=body.is_stored)
         prompted = await self._prompted(model, body, parsed.input, items)
         new = make_answer(
             parsed,
@@ -149,7 +152,7 @@ class CreateRoutes:
         model = self._known(parsed.body.model)
         truncation = truncation_of(parsed.body, self.context().truncation)
         came = await self._came(user, parsed.input, truncation)
-        items = await self._items(user, parsed.input, now_ms, is_kept=False)
+        items = await self._items(user, model, parsed.input, now_ms, is_kept=False)
         prompted = await self._prompted(model, parsed.body, parsed.input, items)
         made = material(
             prompt=None if prompted is None else prompted.message,
@@ -167,6 +170,8 @@ class CreateRoutes:
             tools=parsed.given.toolbox,
             sampling=Sampling(),
         )
+        if self.files is not None:
+            turn = await with_images_found(turn, user, self.store, self.files.settings())
         turn = await self._with_files(user, turn, parsed, (*came.context, *items))
         try:
             tokens = await self.chat.count_tokens(turn)
@@ -198,11 +203,21 @@ class CreateRoutes:
         return ModelName(name)
 
     async def _items(
-        self, user: UserId, given: ParsedInput, now_ms: int, *, is_kept: bool
+        self,
+        user: UserId,
+        model: ModelName,
+        given: ParsedInput,
+        now_ms: int,
+        *,
+        is_kept: bool,
     ) -> tuple[Item, ...]:
         """Raises RecordNotFound, InvalidRequest, PayloadTooLarge, StoreError."""
         items = given.items
         found: tuple[Item, ...] = ()
+        if (image := first_image(items, "input")) is not None:
+            check_vision(self.chat, model, current_principal().plan, image)
+            if self.files is None:
+                raise unsupported_value(f"{image}.type", IMAGE, "'input_text'")
         if self.files is not None:
             items = await self.files.placed(user, items, is_kept=is_kept)
         if ids := references_in(items):

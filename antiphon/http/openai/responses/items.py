@@ -18,8 +18,9 @@ from antiphon.http.openai.conversations.schema import (
     FunctionOutputItem,
 )
 from antiphon.http.openai.decode import convert_value
-from antiphon.http.openai.files.inline import INLINE, MAX_FILENAME, check_given
-from antiphon.http.openai.refusals import no_vision, unsupported_value
+from antiphon.http.openai.files.images import INLINE, image_draft
+from antiphon.http.openai.files.inline import MAX_FILENAME, check_given
+from antiphon.http.openai.refusals import unsupported_value
 from antiphon.http.openai.responses.schema import (
     AudioPart,
     FilePart,
@@ -34,12 +35,15 @@ from antiphon.http.openai.responses.schema import (
 )
 from antiphon.http.openai.tools import MAX_CALL_ID, check_name
 from antiphon.ids import ItemId, new_item_id
-from antiphon.messages import FILE, SEARCH
+from antiphon.messages import FILE, SEARCH, image_part, text_and_images
 from antiphon.records import Item, JsonObject
 
 _ALLOWED = {
     "role": "'assistant', 'system', 'developer', and 'user'",
-    "type": "'input_text' in content, and 'output_text' and 'refusal' in the assistant's",
+    "type": (
+        "'input_text', 'input_image', and 'input_file' in content, and 'output_text' and 'refusal' "
+        "in the assistant's"
+    ),
     "status": "'in_progress', 'completed', and 'incomplete'",
     "phase": "'commentary' and 'final_answer'",
 }
@@ -98,7 +102,11 @@ def chat_item(message: Message, now_ms: int) -> Item:
     """A message of a chat, as a chat is kept."""
     extras = {"name": message.name, "tool_call_id": message.call_id}
     given = {name: value for name, value in extras.items() if value is not None}
-    return _item(message.role, [_text_part(message.role, message.content)], now_ms, extras=given)
+    parts = [
+        _text_part(message.role, each) if isinstance(each, str) else image_part(each)
+        for each in text_and_images(message)
+    ]
+    return _item(message.role, parts or [_text_part(message.role, "")], now_ms, extras=given)
 
 
 def parse_items(values: list[dict[str, Any]], path: str, now_ms: int) -> tuple[GivenItem, ...]:
@@ -243,8 +251,10 @@ def _part(part: Part, path: str, role: str) -> JsonObject:
             raise unsupported_value(path, "output_text", "'input_text'")
         case RefusalPart():
             raise unsupported_value(path, "refusal", "'input_text'")
+        case ImagePart() if role == "user":
+            return image_draft(part, path.removesuffix(".type"))
         case ImagePart():
-            raise no_vision(path, "input_image")
+            raise unsupported_value(path, "input_image", "'input_text'")
         case FilePart() if role != "assistant":
             return _file(part, path.removesuffix(".type"))
         case FilePart():

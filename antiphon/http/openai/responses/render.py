@@ -279,7 +279,10 @@ class EventRenderer:
                 return "response.output_item.done", {"output_index": index, "item": item}
             case Ended(status=status):
                 body = response_body(
-                    response, with_logprobs=self._with_logprobs, with_results=self._with_results
+                    # Nobody had an opinion of it when this was told first.
+                    replace(response, feedback=None),
+                    with_logprobs=self._with_logprobs,
+                    with_results=self._with_results,
                 )
                 return _ENDS[status], {"response": body}
             case _:
@@ -295,6 +298,7 @@ class EventRenderer:
             incomplete_reason=None,
             usage=None,
             output=(),
+            feedback=None,
             request={name: each for name, each in response.request.items() if name not in _LATER},
         )
         return {"response": response_body(before, with_logprobs=False)}

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from antiphon.events import Detail
 from antiphon.http.openai.schema import (
     JsonObjectFormat,
     ModerationOptions,
@@ -91,8 +92,18 @@ class RefusalPart(Strict, frozen=True, tag_field="type", tag="refusal"):
     refusal: str
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag_field="type", tag="input_image"):
-    """Known, so that the refusal can say what it is."""
+class ImagePart(Strict, frozen=True, tag_field="type", tag="input_image"):
+    """An image that was uploaded, by its id, or one that is in the request, as a `data:` URL. What
+    items say of theirs may be sent back, and counts for nothing."""
+
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: Detail | None = None
+    filename: str | None = None
+    media_type: str | None = None
+    width: int | None = None
+    height: int | None = None
+    prompt_cache_breakpoint: Any = None
 
 
 class FilePart(Strict, frozen=True, tag_field="type", tag="input_file"):

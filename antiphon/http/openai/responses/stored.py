@@ -26,7 +26,7 @@ from antiphon.http.openai.responses.parse import response_id as response_of
 from antiphon.http.openai.responses.render import EventRenderer
 from antiphon.http.openai.responses.schema import LOGPROBS, RESULTS, Include
 from antiphon.http.openai.responses.streams import Reading
-from antiphon.http.openai.responses.wire import DeletedBody, FeedbackBody, item_body, response_body
+from antiphon.http.openai.responses.wire import DeletedBody, feedback_body, item_body, response_body
 from antiphon.http.principal import current_principal
 from antiphon.ids import ModelName, ResponseId
 from antiphon.ports import Responses
@@ -139,14 +139,7 @@ class StoredRoutes:
         user = current_principal().user
         if not await self.store.run(lambda store: store.set_feedback(user, feedback)):
             raise _unknown(id)
-        return json_response(
-            FeedbackBody(
-                response_id=id,
-                rating=feedback.rating,
-                reason=feedback.reason,
-                created_at=feedback.created_ms // 1000,
-            )
-        )
+        return json_response(feedback_body(feedback))
 
 
 def _starting_after() -> int:

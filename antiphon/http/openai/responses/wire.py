@@ -16,6 +16,7 @@ from antiphon.http.openai.moderations.wire import ResponseModeration, response_m
 from antiphon.judged import judged_of
 from antiphon.messages import SEARCH
 from antiphon.records import (
+    Feedback,
     Item,
     JsonObject,
     Rating,
@@ -96,6 +97,14 @@ class Echo(msgspec.Struct, kw_only=True):
     """The system prompt that it began with, and which version that was."""
 
 
+class FeedbackBody(msgspec.Struct, kw_only=True):
+    object: Literal["response.feedback"] = "response.feedback"
+    response_id: str
+    rating: Rating
+    reason: str | None
+    created_at: int
+
+
 class ResponseBody(Echo, kw_only=True):
     """A response."""
 
@@ -117,6 +126,8 @@ class ResponseBody(Echo, kw_only=True):
     """Where the request asked for it, or the policy ended the response."""
     context: Manifest | UnsetType = UNSET
     """What the model was shown, and what not; from when that is known."""
+    feedback: FeedbackBody | UnsetType = UNSET
+    """What a person thought of it, where somebody has said so."""
 
 
 class DeletedBody(msgspec.Struct, kw_only=True):
@@ -129,14 +140,6 @@ class DeletedBody(msgspec.Struct, kw_only=True):
 class InputTokensBody(msgspec.Struct, kw_only=True):
     object: Literal["response.input_tokens"] = "response.input_tokens"
     input_tokens: int
-
-
-class FeedbackBody(msgspec.Struct, kw_only=True):
-    object: Literal["response.feedback"] = "response.feedback"
-    response_id: str
-    rating: Rating
-    reason: str | None
-    created_at: int
 
 
 _OURS = frozenset({"judged", "prompt_key"})
@@ -178,7 +181,18 @@ def response_body(
     )
     if judged is not None:
         body.moderation = response_moderation(judged_of(judged))
+    if response.feedback is not None:
+        body.feedback = feedback_body(response.feedback)
     return body
+
+
+def feedback_body(feedback: Feedback) -> FeedbackBody:
+    return FeedbackBody(
+        response_id=feedback.response,
+        rating=feedback.rating,
+        reason=feedback.reason,
+        created_at=feedback.created_ms // 1000,
+    )
 
 
 def usage_body(usage: TokenUsage) -> UsageBody:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from antiphon.events import Message
 from antiphon.http.openai.conversations.wire import ReceiptObject
 from antiphon.http.openai.lists import ListBody
 from antiphon.http.openai.moderations.wire import ChatModeration, chat_moderation
@@ -20,7 +21,7 @@ from antiphon.http.openai.wire import (
     message_of_texts,
 )
 from antiphon.judged import judged_of
-from antiphon.messages import CALLS, message_of
+from antiphon.messages import CALLS, message_of, text_and_images
 from antiphon.records import Item, Response, ResponseStatus, TokenUsage
 from antiphon.tools import ToolCall
 from antiphon.turn_events import FinishReason
@@ -52,6 +53,8 @@ class KeptMessage(msgspec.Struct, kw_only=True):
     id: str
     role: str
     content: str | None
+    content_parts: list[dict[str, Any]] | UnsetType = UNSET
+    """Where it has images; their URLs are this server's, of their files' contents."""
     refusal: None = None
     name: str | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
@@ -107,10 +110,23 @@ def message_body(item: Item) -> KeptMessage:
         id=item.id,
         role=message.role,
         content=None if calls and not message.content else message.content,
+        content_parts=_parts(message) if message.images else UNSET,
         name=UNSET if message.name is None else message.name,
         tool_call_id=UNSET if message.call_id is None else message.call_id,
         tool_calls=calls_body(calls),
     )
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    return [
+        {"type": "text", "text": each}
+        if isinstance(each, str)
+        else {
+            "type": "image_url",
+            "image_url": {"url": f"/v1/files/{each.file}/content", "detail": each.detail},
+        }
+        for each in text_and_images(message)
+    ]
 
 
 def _choice(index: int, item: Item, *, with_logprobs: bool) -> ChoiceBody:

@@ -2,6 +2,7 @@
 
 import { Branching } from "./branching.js";
 import { addressed, goTo, settleAt } from "./chat/address.js";
+import { isUnread } from "./chat/reading.js";
 import { NEW, Thread } from "./chat/thread.js";
 import { Library, UNDO_MS } from "./chat/library.js";
 import { ApiError, Unreachable } from "./api/errors.js";
@@ -40,18 +41,22 @@ export class App {
       client: this.client,
       send: (content) => this.send(content),
       stop: () => this.stop(),
+      blindness: () => session.blindness,
     });
     this.view = new ThreadView({
       client: this.client,
       act: (turn, action) => this.#act(turn, action),
       edited: (turn, text) => this.branching.edited(turn, text),
-      nameOf: (id) => this.#nameOf(id),
+      fileOf: (id) => this.#fileOf(id),
       drawn: () => {},
     });
     this.sidebar = new Sidebar(this.library, {
       begin: () => this.begin(),
-      open: (id) => this.visit(id),
-      changed: () => tabs.tell({ kind: "list" }),
+      open: (id, item) => this.visit(id, item),
+      changed: () => {
+        this.naming.adopt();
+        tabs.tell({ kind: "list" });
+      },
       removed: (entry) => this.#remove(entry),
       settings: () => this.settings(),
       failed: (error) => this.failed(error),
@@ -59,11 +64,12 @@ export class App {
     this.thread = new Thread(this.client, null);
     this.branching = new Branching(this);
     this.naming = new Naming(this);
-    /** @type {Map<string, Promise<string>>} */
-    this.names = new Map();
+    /** @type {Map<string, Promise<Json | null>>} those of which nothing more is to come */
+    this.files = new Map();
     this.library.tidy();
     addEventListener("popstate", () => this.#follow());
     tabs.heard.on((news) => this.#heard(news));
+    session.changed.on(() => this.composer.attachments.look());
   }
 
   /** Everything anew: at the start, and when the server, or the key, is another. */
@@ -77,10 +83,10 @@ export class App {
     this.composer.focus();
   }
 
-  /** @param {string} id */
-  visit(id) {
+  /** @param {string} id @param {string} [item] the message to be seen */
+  visit(id, item) {
     goTo(id);
-    this.#follow();
+    this.#follow(item);
   }
 
   /** @param {Json[]} content */
@@ -116,15 +122,17 @@ export class App {
     if (await this.banner.await(error)) await this.start();
   }
 
-  /** Open the conversation that the address names. */
-  async #follow() {
+  /** Open the conversation that the address names. @param {string} [item] */
+  async #follow(item) {
     const id = addressed();
-    if (id !== null && id === this.thread.conversation?.id) return;
-    await this.open(id);
+    if (id === null || id !== this.thread.conversation?.id) return this.open(id, { item });
+    if (item === undefined) return;
+    document.body.dataset.list = "closed";
+    this.view.scrollToItem(item);
   }
 
-  /** @param {string | null} id @param {{turn?: number}} [at] */
-  async open(id, { turn } = {}) {
+  /** @param {string | null} id @param {{turn?: number, item?: string}} [at] */
+  async open(id, { turn, item } = {}) {
     this.thread.close();
     const thread = new Thread(this.client, null);
     thread.isWhole = id === null;
@@ -143,7 +151,8 @@ export class App {
       return this.begin();
     }
     this.naming.show();
-    if (turn === undefined) this.view.scrollToEnd();
+    if (item !== undefined) this.view.scrollToItem(item);
+    else if (turn === undefined) this.view.scrollToEnd();
     else this.view.scrollToTurn(turn);
     await this.branching.load();
   }
@@ -241,23 +250,21 @@ export class App {
     await this.start();
   }
 
-  /** @param {string} id */
-  #nameOf(id) {
-    const known = this.names.get(id);
+  /** @param {string} id @returns {Promise<Json | null>} null where it is gone */
+  #fileOf(id) {
+    const known = this.files.get(id);
     if (known) return known;
-    const name = this.client.file(id).then(
-      (file) => file.filename,
-      () => "A file that is gone",
-    );
-    this.names.set(id, name);
-    return name;
+    const file = this.client.file(id).catch(() => null);
+    this.files.set(id, file);
+    file.then((found) => isUnread(found) && this.files.delete(id));
+    return file;
   }
 
   /** @param {import("./chat/tabs.js").News} news */
   #heard(news) {
     switch (news.kind) {
       case "list":
-        return this.library.refresh();
+        return this.library.refresh().then(() => this.naming.adopt());
       case "thread":
         this.library.refresh();
         if (news.conversation !== this.thread.conversation?.id) return;

@@ -32,7 +32,7 @@ export class Branching {
   edited(turn, text) {
     /** @type {Json[]} */
     const parts = turn.user?.content ?? [];
-    const files = parts.filter((part) => part.type === "input_file");
+    const files = parts.filter(({ type }) => type === "input_file" || type === "input_image");
     return this.branch(turn, [...files, { type: "input_text", text }]);
   }
 
@@ -47,6 +47,7 @@ export class Branching {
       await app.open(branch.id, { turn: index - 1 });
       app.thread.send(content, app.session.model);
       app.view.scrollToEnd();
+      if (!branch.title) app.naming.callByFirstWords(app.thread);
       await this.load();
     } catch (error) {
       await app.failed(error);

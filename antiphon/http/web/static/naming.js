@@ -24,6 +24,16 @@ export class Naming {
     this.app.sidebar.mark(conversation && rootOf(conversation));
   }
 
+  /** The list has been read anew: somebody may have called it something else. */
+  adopt() {
+    const { thread, library } = this.app;
+    const known = library.known.get(thread.conversation?.id);
+    if (!thread.conversation || !known) return;
+    const { title, title_made } = known;
+    thread.conversation = { ...thread.conversation, title, title_made };
+    this.show();
+  }
+
   /** @param {Thread} thread one that has no title yet */
   callByFirstWords(thread) {
     if (!thread.conversation) return;

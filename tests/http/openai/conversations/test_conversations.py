@@ -23,6 +23,7 @@ async def test_a_new_conversation_has_the_keys_of_the_api_and_ours(api):
         "object": "conversation",
         "metadata": {"a": "b"},
         "title": None,
+        "title_made": False,
         "archived": False,
         "memory": None,
     }

@@ -89,7 +89,15 @@ def test_calls_results_and_reasoning_are_kept_as_they_came(item, prefix):
         ({"role": "user", "content": []}, "items[0].content"),
         ({"role": "tool", "content": "x"}, "items[0].role"),
         ({"role": "user", "content": "x", "colour": 1}, "items[0].colour"),
-        ({"role": "user", "content": [{"type": "input_image"}]}, "items[0].content[0].type"),
+        ({"role": "user", "content": [{"type": "input_image"}]}, "items[0].content[0]"),
+        (
+            {"role": "user", "content": [{"type": "input_image", "image_url": "ftp://x/y"}]},
+            "items[0].content[0].image_url",
+        ),
+        (
+            {"role": "system", "content": [{"type": "input_image", "file_id": "f"}]},
+            "items[0].content[0].type",
+        ),
         ({"role": "user", "content": [{"type": "input_audio"}]}, "items[0].content[0].type"),
         ({"role": "user", "content": [{"type": "hologram"}]}, "items[0].content[0].type"),
         (

@@ -73,7 +73,7 @@ UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0].type"),
     ({"input": [{"type": "custom_tool_call_output"}]}, "input[0].type"),
     (
-        {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+        {"input": [{"role": "system", "content": [{"type": "input_image", "file_id": "f"}]}]},
         "input[0].content[0].type",
     ),
     (

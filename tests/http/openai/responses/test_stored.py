@@ -262,6 +262,22 @@ async def test_feedback_is_kept_with_its_reason(client, responses, shelf):
     ]
 
 
+async def test_feedback_is_shown_with_its_response_and_not_in_its_story(client, responses):
+    made = await created(client, responses)
+    story = (await client.get(f"responses/{made['id']}?stream=true")).text
+
+    await client.post(f"responses/{made['id']}/feedback", json={"rating": "up"})
+    given = {"rating": "down", "reason": "wrong"}
+    feedback = (await client.post(f"responses/{made['id']}/feedback", json=given)).json()
+
+    assert "feedback" not in made
+    rated = made | {"feedback": feedback}
+    assert (await client.get(f"responses/{made['id']}")).json() == rated
+    assert (await client.get("responses")).json()["data"] == [rated]
+    spec.ResponseResource.model_validate(rated)
+    assert (await client.get(f"responses/{made['id']}?stream=true")).text == story
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [

@@ -50,12 +50,24 @@ export class Client {
   // Conversations
 
   /**
-   * @param {{search?: string, archived?: boolean, after?: string, limit?: number}} options
+   * @param {{archived?: boolean, after?: string, limit?: number}} options
    * @returns {Promise<List>}
    */
-  conversations({ search = "", archived = false, after = "", limit = 50 } = {}) {
+  conversations({ archived = false, after = "", limit = 50 } = {}) {
     const only = archived ? "true" : "";
-    return this.#json("GET", `/v1/conversations${query({ limit, search, archived: only, after })}`);
+    return this.#json("GET", `/v1/conversations${query({ limit, archived: only, after })}`);
+  }
+
+  /**
+   * Conversations that have all the words in their title, or else in a `message`.
+   *
+   * @param {string} words
+   * @param {{after?: string, limit?: number, signal?: AbortSignal}} options
+   * @returns {Promise<List>} `has_more` where not all were looked at, whether any was found or not
+   */
+  searchConversations(words, { after = "", limit = 30, signal } = {}) {
+    const path = `/v1/conversations/search${query({ query: words, limit, after })}`;
+    return this.#json("GET", path, { signal });
   }
 
   /** @param {string} id */
@@ -178,10 +190,10 @@ export class Client {
   }
 
   /**
-   * Upload a file for answers to read.
+   * Upload a file for answers to read, or with the purpose "vision" a picture for them to see.
    *
    * @param {File} file
-   * @param {{signal?: AbortSignal, progress?: (share: number) => void}} options
+   * @param {{purpose?: string, signal?: AbortSignal, progress?: (share: number) => void}} options
    * @returns {Promise<Json>}
    */
   upload(file, options = {}) {

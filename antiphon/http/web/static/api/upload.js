@@ -6,12 +6,13 @@ import { ApiError, Unreachable } from "./errors.js";
  * @param {string} url
  * @param {Record<string, string>} headers
  * @param {File} file
- * @param {{signal?: AbortSignal, progress?: (share: number) => void}} options
+ * @param {{purpose?: string, signal?: AbortSignal, progress?: (share: number) => void}} options
  * @returns {Promise<Record<string, any>>} the file, as the API has it
  */
-export function upload(url, headers, file, { signal, progress = () => {} } = {}) {
+export function upload(url, headers, file, options = {}) {
+  const { purpose = "user_data", signal, progress = () => {} } = options;
   const form = new FormData();
-  form.append("purpose", "user_data");
+  form.append("purpose", purpose);
   form.append("file", file, file.name);
   const request = new XMLHttpRequest();
   return new Promise((resolve, reject) => {

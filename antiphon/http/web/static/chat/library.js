@@ -21,6 +21,8 @@ export class Library {
     this.archived = false;
     this.hasMore = false;
     this.isLoaded = false;
+    /** Whether only what is known here was looked at so far. */
+    this.isSearching = false;
     /** @type {Error | null} why the list can't be shown as it is now */
     this.error = null;
     /** @type {Signal<[]>} */
@@ -29,8 +31,10 @@ export class Library {
     this.found = [];
     /** @type {Map<string, string>} what to call those that have no title yet, by root */
     this.callNames = new Map();
+    /** @type {Map<string, Json>} all that were in the list, by id */
+    this.known = new Map();
     this.after = "";
-    this.asked = 0;
+    this.asking = new AbortController();
     /** @type {Set<string>} what was deleted here: other tabs see to their own */
     this.deletedHere = new Set();
     addEventListener("pagehide", () => this.#bury({ keepalive: true }));
@@ -47,34 +51,36 @@ export class Library {
     return entry.title || this.callNames.get(rootOf(entry)) || "New chat";
   }
 
-  /** Ask for the list anew. */
-  async refresh() {
-    const asked = ++this.asked;
-    const { search, archived } = this;
-    try {
-      const page = await this.client.conversations({ search, archived });
-      if (asked !== this.asked) return; // somebody has typed on
-      this.#take(page, []);
-      this.error = null;
-    } catch (error) {
-      if (asked !== this.asked) return;
-      this.error = /** @type {Error} */ (error);
-    }
+  /**
+   * Look for words: in the titles that are known at once, on the server with the next `refresh`.
+   *
+   * @param {string} search
+   */
+  look(search) {
+    this.asking.abort();
+    this.search = search;
+    this.isSearching = search !== "";
+    if (!search) return;
+    const words = search.toLowerCase().split(/\s+/);
+    const titles = [...this.known.values()].filter((each) => {
+      const title = this.titleOf(each).toLowerCase();
+      return words.every((word) => title.includes(word));
+    });
+    this.found = titles.sort((one, other) => other.updated_at - one.updated_at);
+    this.hasMore = false;
     this.changed.emit();
+  }
+
+  /** Ask for the list anew, or for what is looked for. */
+  async refresh() {
+    await this.#ask("", () => []);
   }
 
   /** The next page of it. */
   async more() {
     if (!this.hasMore) return;
-    const { search, archived, after } = this;
     this.hasMore = false;
-    try {
-      this.#take(await this.client.conversations({ search, archived, after }), this.found);
-    } catch (error) {
-      this.hasMore = true;
-      this.error = /** @type {Error} */ (error);
-    }
-    this.changed.emit();
+    await this.#ask(this.after, () => this.found);
   }
 
   /** @param {Json} entry @param {string} title an empty one is none */
@@ -147,10 +153,37 @@ export class Library {
     return [...found.values()];
   }
 
+  /**
+   * One page. An answer that comes when something else was asked for is dropped.
+   *
+   * @param {string} after
+   * @param {() => Json[]} before
+   */
+  async #ask(after, before) {
+    this.asking.abort();
+    const { signal } = (this.asking = new AbortController());
+    const { search, archived } = this;
+    try {
+      const page = search
+        ? await this.client.searchConversations(search, { after, signal })
+        : await this.client.conversations({ archived, after });
+      if (signal.aborted) return;
+      this.#take(page, before());
+      this.error = null;
+    } catch (error) {
+      if (signal.aborted) return;
+      this.hasMore = after !== "";
+      this.error = /** @type {Error} */ (error);
+    }
+    this.isSearching = false;
+    this.changed.emit();
+  }
+
   /** @param {import("../api/client.js").List} page @param {Json[]} before */
   #take(page, before) {
-    const known = new Set(page.data.map((each) => each.id));
-    this.found = [...before.filter((each) => !known.has(each.id)), ...page.data];
+    const ids = new Set(page.data.map((each) => each.id));
+    for (const each of page.data) this.known.set(each.id, each);
+    this.found = [...before.filter((each) => !ids.has(each.id)), ...page.data];
     this.hasMore = page.has_more;
     this.after = page.last_id;
     this.isLoaded = true;
@@ -178,6 +211,7 @@ export class Library {
       const settled = await Promise.allSettled(results);
       // What failed is tried again by the next page that is opened.
       if (settled.every((each) => each.status === "fulfilled")) {
+        for (const id of noted.ids) this.known.delete(id);
         this.found = this.found.filter((each) => !noted.ids.includes(each.id));
         kept.remove(name);
       }

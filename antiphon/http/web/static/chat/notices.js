@@ -26,6 +26,7 @@ export function noticesOf(turn) {
   const notices = [
     ...moved(live?.moved ?? null, live?.model ?? null),
     ...filesOf(response),
+    ...picturesOf(response),
     ...contextOf(response),
   ];
   if (response) notices.push(...ending(response, turn));
@@ -141,6 +142,22 @@ function filesOf(response) {
       found.push({ tone: "note", text: `${name} is long: the model was shown ${count} of it.` });
     }
   }
+  return found;
+}
+
+/** How many pictures the model was not shown, and why. @param {Json | null} response */
+function picturesOf(response) {
+  const images = /** @type {Json[]} */ (response?.context?.images ?? []);
+  const count = (/** @type {string} */ fate) => images.filter((each) => each.fate === fate).length;
+  /** @type {Notice[]} */
+  const found = [];
+  const tell = (/** @type {number} */ number, /** @type {string} */ why) => {
+    const pictures = number === 1 ? "1 picture" : `${number} pictures`;
+    if (number) found.push({ tone: "warning", text: `The model didn't see ${pictures}: ${why}.` });
+  };
+  tell(count("no_vision"), "it can't see any");
+  tell(count("deleted"), "deleted meanwhile");
+  tell(count("left_out"), "there are too many to show all of them");
   return found;
 }
 

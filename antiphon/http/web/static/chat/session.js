@@ -35,6 +35,15 @@ export class Session {
     return names.includes(chosen) ? chosen : (names[0] ?? "");
   }
 
+  /** Why the chosen model can't be shown pictures; null where it can. */
+  get blindness() {
+    const { model, models } = this;
+    if (models.find((each) => each.id === model)?.vision) return null;
+    const seeing = models.filter((each) => each.vision).map((each) => each.id);
+    const way = seeing.length ? `Choose ${seeing.join(" or ")}, or remove it.` : "Remove it.";
+    return `${model} can't see pictures. ${way}`;
+  }
+
   set model(name) {
     kept.set(MODEL, name);
     this.changed.emit("models");

@@ -109,11 +109,14 @@ export class Thread {
       const metadata = { ...whole.metadata, branch_root: whole.id };
       this.conversation = await this.client.updateConversation(whole.id, { metadata });
     }
-    const fields = { title: whole.title, metadata: branchMetadata(whole, index) };
+    const metadata = branchMetadata(whole, index);
     const key = outbox.newKey();
-    return last
-      ? this.client.branchConversation(whole.id, { ...fields, after_item: last.id }, key)
-      : this.client.createConversation({ ...fields, memory: whole.memory }, key);
+    if (last) {
+      return this.client.branchConversation(whole.id, { metadata, after_item: last.id }, key);
+    }
+    // Nothing is in common but what a person has called it; else it gets a title of its own.
+    const title = whole.title_made ? null : whole.title;
+    return this.client.createConversation({ title, metadata, memory: whole.memory }, key);
   }
 
   stop() {
@@ -160,6 +163,10 @@ export class Thread {
   #answer(turn, asked) {
     const live = new Answer({ client: this.client, ...asked }, (answer, what) => {
       if (what === "text") return this.changed.emit({ kind: "text", turn });
+      if (answer.ended) {
+        turn.response = answer.response;
+        turn.items = (answer.response?.output ?? []).filter((/** @type {Json} */ each) => each.id);
+      }
       if (answer.id && asked.key) outbox.settle(asked.key);
       this.changed.emit({ kind: "turn", turn });
     });
@@ -172,8 +179,6 @@ export class Thread {
   async #ended(turn, live, key) {
     if (!live.ended) return;
     if (key) outbox.settle(key);
-    turn.response = live.response;
-    turn.items = (live.response?.output ?? []).filter((/** @type {Json} */ each) => each.id);
     if (live.response && !turn.user?.id) {
       // What was sent is an item by now, and can be named.
       const asked = await this.client.inputItems(live.response.id).catch(() => null);

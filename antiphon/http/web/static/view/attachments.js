@@ -2,6 +2,7 @@
 
 import { ApiError } from "../api/errors.js";
 import { sizeOf } from "../chat/units.js";
+import { isUnread, toldOf } from "../chat/reading.js";
 import { fill, h, iconButton } from "./dom.js";
 import { icon } from "./icons.js";
 
@@ -10,34 +11,42 @@ import { icon } from "./icons.js";
  * @typedef {object} Attachment
  * @property {File} file
  * @property {"uploading" | "reading" | "ready" | "failed"} state
- * @property {number} share
- * @property {string | null} id
+ * @property {number} share of it that has gone
+ * @property {Json | null} known the file as the server has it
  * @property {string} reason why it failed
  * @property {AbortController} leaving
  */
 
 const LOOK_MS = 700;
-/** Statuses of a file of which more is to come. */
-const UNDER_WAY = new Set(["uploaded", "pending", "reading", "in_progress"]);
+/** What models are shown as pictures; all else is read. */
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export class Attachments {
-  /** @param {import("../api/client.js").Client} client @param {() => void} changed */
-  constructor(client, changed) {
+  /**
+   * @param {import("../api/client.js").Client} client
+   * @param {() => void} changed
+   * @param {() => string | null} blindness why the chosen model can't be shown pictures
+   */
+  constructor(client, changed, blindness) {
     this.client = client;
     this.changed = changed;
+    this.blindness = blindness;
     /** @type {Attachment[]} */
     this.all = [];
     this.element = h("ul", { class: "files", hidden: true, "aria-label": "Attached files" });
   }
 
-  /** Whether nothing is under way, and nothing has failed. */
+  /** Whether the server has all of them: an answer waits a while for what is still being read. */
   get isReady() {
-    return this.all.every((each) => each.state === "ready");
+    return this.all.every((each) => each.known !== null && !this.#refusal(each));
   }
 
   /** @returns {Json[]} parts of a message */
   get parts() {
-    return this.all.map((each) => ({ type: "input_file", file_id: each.id }));
+    return this.all.map((each) => ({
+      type: isPicture(each) ? "input_image" : "input_file",
+      file_id: each.known?.id,
+    }));
   }
 
   /** @param {File[]} files */
@@ -48,7 +57,7 @@ export class Attachments {
         file,
         state: "uploading",
         share: 0,
-        id: null,
+        known: null,
         reason: "",
         leaving: new AbortController(),
       };
@@ -60,6 +69,7 @@ export class Attachments {
 
   /** They belong to a message now. */
   clear() {
+    for (const each of this.all) each.leaving.abort();
     this.all = [];
     this.#draw();
   }
@@ -72,30 +82,42 @@ export class Attachments {
         each.share = share;
         this.#draw();
       };
-      let file = await this.client.upload(each.file, { signal, progress });
-      each.id = file.id;
-      each.state = "reading";
-      this.#draw();
-      while (UNDER_WAY.has(file.status) && !signal.aborted) {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-        file = await this.client.file(file.id);
-      }
-      each.state = file.status === "error" ? "failed" : "ready";
-      each.reason = file.status_details ?? "It can't be read.";
+      const purpose = isPicture(each) ? "vision" : "user_data";
+      each.known = await this.client.upload(each.file, { purpose, signal, progress });
     } catch (error) {
       if (signal.aborted) return;
       each.state = "failed";
       each.reason = error instanceof ApiError ? error.message : "The connection was lost.";
+      return this.#draw();
     }
-    this.#draw();
+    while (isUnread(each.known) && !signal.aborted) {
+      each.state = "reading";
+      this.#draw();
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      // Out of reach: there will be another look.
+      each.known = await this.client.file(each.known?.id).catch(() => each.known);
+    }
+    each.state = "ready";
+    if (!signal.aborted) this.#draw();
   }
 
   /** @param {Attachment} each */
   #remove(each) {
     each.leaving.abort();
     this.all = this.all.filter((other) => other !== each);
-    if (each.id) this.client.deleteFile(each.id).catch(() => {}); // it would only be unused
+    const id = each.known?.id;
+    if (id) this.client.deleteFile(id).catch(() => {}); // it would only be unused
     this.#draw();
+  }
+
+  /** Another model may see what this one doesn't. */
+  look() {
+    if (this.all.some(isPicture)) this.#draw();
+  }
+
+  /** @param {Attachment} each @returns {string | null} */
+  #refusal(each) {
+    return isPicture(each) ? this.blindness() : null;
   }
 
   #draw() {
@@ -106,20 +128,28 @@ export class Attachments {
 
   /** @param {Attachment} each */
   #chip(each) {
-    const failed = each.state === "failed";
+    const refusal = this.#refusal(each);
+    const failed = each.state === "failed" || refusal !== null;
+    const told = each.state === "ready" ? toldOf(each.known) : [];
     return h(
       "li",
-      { class: `file-chip ${each.state}` },
+      { class: `file-chip ${failed ? "failed" : each.state}` },
       icon("file"),
       h(
         "span",
         { class: "file-name" },
         h("bdi", {}, each.file.name),
-        h("small", { role: failed ? "alert" : null }, stateOf(each)),
+        h("small", { role: failed ? "alert" : null }, refusal ?? stateOf(each)),
+        told.map((sentence) => h("small", { class: "told" }, sentence)),
       ),
       iconButton(`Remove ${each.file.name}`, icon("close"), () => this.#remove(each)),
     );
   }
+}
+
+/** @param {Attachment} each */
+function isPicture(each) {
+  return PICTURES.has(each.file.type);
 }
 
 /** @param {Attachment} each */
@@ -128,7 +158,7 @@ function stateOf(each) {
     case "uploading":
       return `Uploading, ${Math.round(each.share * 100)} %`;
     case "reading":
-      return "Being read…";
+      return `Being read, ${Math.round((each.known?.reading.progress ?? 0) * 100)} %`;
     case "ready":
       return sizeOf(each.file.size);
     default:

@@ -15,6 +15,7 @@ export class Composer {
    * @param {import("../api/client.js").Client} desk.client
    * @param {(content: import("../api/client.js").Json[]) => void} desk.send
    * @param {() => void} desk.stop
+   * @param {() => string | null} desk.blindness why the chosen model can't be shown pictures
    */
   constructor(desk) {
     this.desk = desk;
@@ -22,7 +23,7 @@ export class Composer {
     this.conversation = null;
     this.isRunning = false;
     this.timer = 0;
-    this.attachments = new Attachments(desk.client, () => this.#update());
+    this.attachments = new Attachments(desk.client, () => this.#update(), desk.blindness);
     this.area = h("textarea", {
       id: "message",
       class: "words",

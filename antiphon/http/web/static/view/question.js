@@ -1,25 +1,28 @@
 // What a person said: their words as they wrote them, and the files that they gave with them.
 
+import { isUnread, toldOf } from "../chat/reading.js";
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { harmless, pieces } from "./text.js";
 
 /** @typedef {import("../api/client.js").Json} Json */
+/** @typedef {(file: string) => Promise<Json | null>} FileOf null where it is gone */
 
+export const GONE = "A file that is gone";
 /** What is laid out at once. */
 const PIECE = 3_000;
 /** Longer ones are folded until somebody wants to see all of it. */
 const FOLDED = 1_500;
 const FOLDED_LINES = 18;
 
-/**
- * @param {Json} item
- * @param {(file: string) => Promise<string>} nameOf a file's name
- */
-export function question(item, nameOf) {
+/** How soon to look again at a file that is being read. */
+const LOOK_MS = 2_000;
+
+/** @param {Json} item @param {FileOf} fileOf */
+export function question(item, fileOf) {
   const text = textOfQuestion(item);
   const files = (item.content ?? []).filter(
-    (/** @type {Json} */ part) => part.type === "input_file",
+    (/** @type {Json} */ part) => part.type === "input_file" || part.type === "input_image",
   );
   const bubble = h("div", { class: "bubble" });
   if (files.length) {
@@ -27,7 +30,7 @@ export function question(item, nameOf) {
       h(
         "ul",
         { class: "files" },
-        files.map((/** @type {Json} */ f) => chip(f, nameOf)),
+        files.map((/** @type {Json} */ f) => chip(f, fileOf)),
       ),
     );
   }
@@ -72,10 +75,18 @@ function words(text) {
   return [body, more];
 }
 
-/** @param {Json} part @param {(file: string) => Promise<string>} nameOf */
-function chip(part, nameOf) {
+/** @param {Json} part @param {FileOf} fileOf */
+function chip(part, fileOf) {
   const name = h("bdi", {}, part.filename ?? "File");
-  if (part.file_id && !part.filename)
-    nameOf(part.file_id).then((found) => (name.textContent = found));
-  return h("li", { class: "file-chip" }, icon("file"), name);
+  const told = h("span", { class: "file-name" }, name);
+  const element = h("li", { class: "file-chip" }, icon("file"), told);
+  const look = async () => {
+    const file = await fileOf(part.file_id);
+    if (!part.filename) name.textContent = file?.filename ?? GONE;
+    const sentences = isUnread(file) ? ["Being read…"] : toldOf(file);
+    fill(told, name, ...sentences.map((each) => h("small", { class: "told" }, each)));
+    if (isUnread(file)) setTimeout(() => element.isConnected && look(), LOOK_MS);
+  };
+  if (part.file_id) look();
+  return element;
 }

@@ -1,16 +1,15 @@
 // Thumbs, and the reason for one, if somebody cares to give it.
 
-import { kept } from "../chat/storage.js";
 import { h, iconButton } from "./dom.js";
 import { icon } from "./icons.js";
 
-const PREFIX = "rating.";
+/** @typedef {import("../api/client.js").Json} Json */
 
 export class Rating {
-  /** @param {import("../api/client.js").Client} client @param {() => string | null} responseId */
-  constructor(client, responseId) {
+  /** @param {import("../api/client.js").Client} client @param {() => Json | null} response */
+  constructor(client, response) {
     this.client = client;
-    this.responseId = responseId;
+    this.response = response;
     this.up = iconButton("Good answer", icon("thumbUp"), () => this.#rate("up"));
     this.down = iconButton("Bad answer", icon("thumbDown"), () => this.#rate("down"));
     this.buttons = [this.up, this.down];
@@ -31,21 +30,22 @@ export class Rating {
       send,
     );
     this.form.append(this.said);
-    this.#show(this.rating);
+    this.show();
   }
 
-  /** @returns {"up" | "down" | null} the API doesn't tell it again: the browser remembers */
-  get rating() {
-    return kept.get(PREFIX + this.responseId());
+  /** What the server has. */
+  show() {
+    const rating = this.response()?.feedback?.rating;
+    this.up.setAttribute("aria-pressed", String(rating === "up"));
+    this.down.setAttribute("aria-pressed", String(rating === "down"));
   }
 
-  /** @param {"up" | "down"} rating */
+  /** @param {"up" | "down"} rating the same once more lets its reason be seen, and changed */
   async #rate(rating) {
-    if (!(await this.#send(rating, null))) return;
-    kept.set(PREFIX + this.responseId(), rating);
-    this.#show(rating);
+    const known = this.response()?.feedback;
+    if (known?.rating !== rating && !(await this.#send(rating, null))) return;
+    this.reason.value = this.response()?.feedback?.reason ?? "";
     this.form.hidden = false;
-    this.reason.hidden = false;
     this.said.textContent = "";
     this.reason.focus();
   }
@@ -53,33 +53,27 @@ export class Rating {
   /** @param {Event} event */
   #explain = async (event) => {
     event.preventDefault();
-    const reason = this.reason.value.trim();
-    const rating = this.rating;
-    if (!reason || !rating) {
+    const reason = this.reason.value.trim() || null;
+    const known = this.response()?.feedback;
+    if (!known || reason === known.reason) {
       this.form.hidden = true;
-    } else if (await this.#send(rating, reason)) {
-      this.reason.value = "";
+    } else if (await this.#send(known.rating, reason)) {
       this.said.textContent = "Thank you.";
     }
   };
 
   /** @param {"up" | "down"} rating @param {string | null} reason */
   async #send(rating, reason) {
-    const id = this.responseId();
-    if (id === null) return false;
+    const response = this.response();
+    if (response === null) return false;
     try {
-      await this.client.rateResponse(id, rating, reason);
+      response.feedback = await this.client.rateResponse(response.id, rating, reason);
+      this.show();
       return true;
     } catch (error) {
       this.form.hidden = false;
       this.said.textContent = /** @type {Error} */ (error).message;
       return false;
     }
-  }
-
-  /** @param {"up" | "down" | null} rating */
-  #show(rating) {
-    this.up.setAttribute("aria-pressed", String(rating === "up"));
-    this.down.setAttribute("aria-pressed", String(rating === "down"));
   }
 }

@@ -30,7 +30,7 @@ export class Reply {
    * @param {import("../api/client.js").Client} desk.client
    * @param {(turn: Turn, action: Action) => void} desk.act
    * @param {() => void} desk.drawn
-   * @param {(file: string) => Promise<string>} desk.nameOf
+   * @param {import("./question.js").FileOf} desk.fileOf
    */
   constructor(turn, desk) {
     this.turn = turn;
@@ -42,7 +42,7 @@ export class Reply {
     this.notices = h("div", { class: "notices" });
     this.actions = h("div", { class: "actions" });
     this.model = h("span", { class: "model" });
-    this.rating = new Rating(desk.client, () => this.turn.response?.id ?? null);
+    this.rating = new Rating(desk.client, () => this.turn.response);
     this.timer = 0;
     this.element = h(
       "div",
@@ -70,7 +70,7 @@ export class Reply {
     const refusal = this.turn.live?.refusal || this.turn.items.map(refusalOf).join("");
     this.refusal.textContent = refusal;
     this.refusal.hidden = refusal === "";
-    const sources = over ? sourcesOf(this.turn.items, this.desk.nameOf) : [];
+    const sources = over ? sourcesOf(this.turn.items, this.desk.fileOf) : [];
     fill(this.sources, ...sources);
     this.sources.hidden = sources.length === 0;
     this.#drawNotices();
@@ -117,6 +117,7 @@ export class Reply {
   #drawActions(over) {
     this.actions.hidden = !over || (!this.text && !this.turn.response);
     this.model.textContent = this.turn.response?.model ?? "";
+    this.rating.show();
     if (this.actions.hidden || this.actions.childElementCount) return;
     const regenerate = () => this.desk.act(this.turn, "regenerate");
     fill(

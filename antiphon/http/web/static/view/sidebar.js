@@ -4,7 +4,9 @@ import { addressOf, wantsAnother } from "../chat/address.js";
 import { rootOf } from "../chat/versions.js";
 import { fill, h, iconButton } from "./dom.js";
 import { icon } from "./icons.js";
+import { marked } from "./marking.js";
 import { Menu } from "./menu.js";
+import { harmless } from "./text.js";
 
 /** @typedef {import("../api/client.js").Json} Json */
 
@@ -16,7 +18,7 @@ export class Sidebar {
    * @param {import("../chat/library.js").Library} library
    * @param {object} desk
    * @param {() => void} desk.begin
-   * @param {(id: string) => void} desk.open
+   * @param {(id: string, item?: string) => void} desk.open at a message, where one was found
    * @param {() => void} desk.changed
    * @param {(entry: Json) => void} desk.removed
    * @param {() => void} desk.settings
@@ -28,11 +30,12 @@ export class Sidebar {
     /** @type {string | null} the family that is open */
     this.open = null;
     this.timer = 0;
+    this.isRenaming = false;
     this.menu = new Menu();
     this.search = h("input", {
       type: "search",
       class: "field",
-      placeholder: "Search titles",
+      placeholder: "Search chats",
       "aria-label": "Search conversations",
       autocomplete: "off",
       maxLength: 200,
@@ -44,6 +47,7 @@ export class Sidebar {
       onclick: () => this.#toggleArchive(),
     });
     this.list = h("div", { class: "list" });
+    this.said = h("p", { class: "visually-hidden", role: "status" });
     const begin = h(
       "button",
       { type: "button", class: "begin", onclick: desk.begin, title: "New chat (Ctrl+Shift+O)" },
@@ -68,6 +72,7 @@ export class Sidebar {
       begin,
       h("label", { class: "search" }, icon("search"), this.search),
       this.list,
+      this.said,
       h("div", { class: "foot" }, this.archive, settings),
       this.menu.element,
     );
@@ -85,7 +90,8 @@ export class Sidebar {
   }
 
   draw() {
-    const { entries, isLoaded, error, search, archived, hasMore } = this.library;
+    if (this.isRenaming) return; // it is drawn when the new name is written
+    const { entries, isLoaded, isSearching, error, search, archived, hasMore } = this.library;
     this.archive.textContent = archived ? "Back to chats" : "Archive";
     const focused = this.#focused();
     /** @type {Node[]} */
@@ -101,33 +107,44 @@ export class Sidebar {
       }
       items.append(this.#entry(entry));
     }
-    const none = search ? "Nothing found." : archived ? "The archive is empty." : "No chats yet.";
-    if (error && !entries.length) shown.push(h("p", { class: "hint" }, error.message));
-    else if (isLoaded && !entries.length) shown.push(h("p", { class: "hint" }, none));
+    const hint = (/** @type {string} */ text) => shown.push(h("p", { class: "hint" }, text));
+    if (isSearching) hint("Searching…");
+    else if (error && !entries.length) hint(error.message);
+    else if (search && !entries.length) hint(nothing(hasMore));
+    else if (isLoaded && !entries.length) hint(archived ? "The archive is empty." : "No chats yet.");
     if (hasMore) {
       const more = () => this.library.more();
-      shown.push(h("button", { type: "button", class: "link more", onclick: more }, "Show more"));
+      const label = search ? "Search older chats" : "Show more";
+      shown.push(h("button", { type: "button", class: "link more", onclick: more }, label));
     }
     fill(this.list, ...shown);
+    this.said.textContent = search && !isSearching ? counted(entries.length, hasMore) : "";
     if (focused) this.#refocus(focused);
   }
 
   /** @param {Json} entry */
   #entry(entry) {
+    const { search } = this.library;
     const title = this.library.titleOf(entry);
     const root = rootOf(entry);
     const onclick = (/** @type {MouseEvent} */ event) => {
       if (wantsAnother(event)) return;
       event.preventDefault();
-      this.desk.open(entry.id);
+      this.desk.open(entry.id, entry.message?.item_id);
     };
-    const link = h("a", { href: addressOf(entry.id), dir: "auto", title, onclick }, title);
+    const link = h(
+      "a",
+      { href: addressOf(entry.id), dir: "auto", title, onclick },
+      h("span", { class: "title" }, marked(title, search)),
+      search && entry.archived ? h("span", { class: "tag" }, "Archived") : null,
+      entry.message ? excerpt(entry.message, search) : null,
+    );
     link.dataset.root = root;
     if (root === this.open) link.setAttribute("aria-current", "page");
     const button = iconButton(
       `More about ${title}`,
       icon("more"),
-      () => this.#menu(entry, button, link),
+      () => this.#menu(entry, button),
       {
         class: "icon-button more",
         "aria-haspopup": "menu",
@@ -136,11 +153,11 @@ export class Sidebar {
     return h("li", {}, link, button);
   }
 
-  /** @param {Json} entry @param {HTMLElement} button @param {HTMLElement} link */
-  #menu(entry, button, link) {
+  /** @param {Json} entry @param {HTMLElement} button */
+  #menu(entry, button) {
     const archived = entry.archived;
     this.menu.open(button, [
-      { label: "Rename", face: icon("edit"), act: () => this.#rename(entry, link) },
+      { label: "Rename", face: icon("edit"), act: () => this.#rename(entry) },
       {
         label: archived ? "Bring back" : "Archive",
         face: icon("archive"),
@@ -155,8 +172,11 @@ export class Sidebar {
     ]);
   }
 
-  /** @param {Json} entry @param {HTMLElement} link */
-  #rename(entry, link) {
+  /** @param {Json} entry */
+  #rename(entry) {
+    // The list may have been drawn anew while its menu was open.
+    const link = this.#linkOf(rootOf(entry));
+    if (!link) return;
     const field = h("input", {
       type: "text",
       class: "field",
@@ -169,9 +189,11 @@ export class Sidebar {
     const end = (/** @type {boolean} */ isWanted) => {
       if (isOver) return;
       isOver = true;
+      this.isRenaming = false;
       field.replaceWith(link);
       if (isWanted) this.#try(this.library.rename(entry, field.value.trim()));
       link.focus();
+      this.draw();
     };
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.isComposing) end(true);
@@ -181,6 +203,7 @@ export class Sidebar {
       event.preventDefault();
     });
     field.addEventListener("blur", () => end(true));
+    this.isRenaming = true;
     link.replaceWith(field);
     field.focus();
     field.select();
@@ -188,10 +211,9 @@ export class Sidebar {
 
   #searched() {
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
-      this.library.search = this.search.value.trim();
-      this.library.refresh();
-    }, PAUSE_MS);
+    const search = this.search.value.trim();
+    this.library.look(search);
+    this.timer = window.setTimeout(() => this.library.refresh(), search ? PAUSE_MS : 0);
   }
 
   #toggleArchive() {
@@ -215,10 +237,33 @@ export class Sidebar {
 
   /** @param {{root: string | undefined, isLink: boolean}} focused */
   #refocus({ root, isLink }) {
-    const link = [...this.list.querySelectorAll("a")].find((each) => each.dataset.root === root);
+    const link = this.#linkOf(root);
     const target = isLink ? link : link?.parentElement?.querySelector("button");
     target?.focus();
   }
+
+  /** @param {string | undefined} root */
+  #linkOf(root) {
+    return [...this.list.querySelectorAll("a")].find((each) => each.dataset.root === root);
+  }
+}
+
+/** @param {Json} message @param {string} search what was said, and by whom */
+function excerpt(message, search) {
+  const who = message.role === "user" ? "You: " : "Answer: ";
+  const text = harmless(message.excerpt);
+  return h("small", { class: "excerpt", dir: "auto" }, who, marked(text, search));
+}
+
+/** @param {boolean} hasMore */
+function nothing(hasMore) {
+  return hasMore ? "Nothing found in the newest chats." : "Nothing found.";
+}
+
+/** @param {number} count @param {boolean} hasMore for those who hear it */
+function counted(count, hasMore) {
+  if (count === 0) return nothing(hasMore);
+  return count === 1 ? "1 chat found" : `${count} chats found`;
 }
 
 /** @param {Json} entry */

@@ -81,6 +81,28 @@ export class ThreadView {
     view.element.scrollIntoView({ block: "start" });
   }
 
+  /**
+   * To the turn that a message is in, as soon as it is there: the turns before the last hundred come
+   * a little later.
+   *
+   * @param {string} id
+   */
+  scrollToItem(id) {
+    const { thread } = this;
+    if (!thread) return;
+    const index = thread.turns.findIndex(({ user, items }) =>
+      [user, ...items].some((each) => each?.id === id),
+    );
+    if (index >= 0) return this.scrollToTurn(index);
+    this.scrollToEnd();
+    if (thread.isWhole) return;
+    const stop = thread.changed.on((change) => {
+      if (change.kind !== "turns") return;
+      stop();
+      if (thread === this.thread) this.scrollToItem(id);
+    });
+  }
+
   #sync() {
     const turns = this.thread?.turns ?? [];
     for (const [turn, view] of this.views) {

@@ -13,7 +13,7 @@ import { Reply } from "./reply.js";
  * @property {import("../api/client.js").Client} client
  * @property {(turn: Turn, action: import("../chat/notices.js").Action) => void} act
  * @property {(turn: Turn, text: string) => void} edited
- * @property {(file: string) => Promise<string>} nameOf
+ * @property {import("./question.js").FileOf} fileOf
  * @property {() => void} drawn
  */
 
@@ -102,6 +102,6 @@ export class TurnView {
       copyButton("Copy message", () => textOfQuestion(user), icon("copy")),
       iconButton("Edit message", icon("edit"), () => this.edit(), { class: "icon-button edit" }),
     );
-    fill(this.question, question(user, this.desk.nameOf), actions);
+    fill(this.question, question(user, this.desk.fileOf), actions);
   }
 }
