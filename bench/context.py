@@ -108,14 +108,23 @@ class Talk:
 
 
 def long() -> list[Figure]:
-    """Three hundred turns."""
+    """Three hundred turns. The last of them take turns with those around the twentieth of other
+    conversations, so that a machine whose speed drifts slows both alike."""
+    told: list[Told] = []
+    twentieth: list[float] = []
     with running_server() as server:
         talk = Talk(server, 1, [])
-        told = [talk.turn(30) for _ in range(_LONG)]
+        told += [talk.turn(30) for _ in range(_LONG - _LAST)]
+        while len(told) < _LONG:
+            other = Talk(server, len(told), [])
+            for _ in range(_SHORT - _AROUND):
+                other.turn(30)
+            for _ in range(2 * _AROUND):
+                told.append(talk.turn(30))
+                twentieth.append(other.turn(30).first_s)
     fits = all(
         each.prompt + each.context["reserved_for_answer"] <= each.context["window"] for each in told
     )
-    twentieth = [each.first_s for each in told[_SHORT - _AROUND : _SHORT + _AROUND]]
     last = [each.first_s for each in told[-_LAST:]]
     ratio = statistics.median(last) / statistics.median(twentieth)
     steps = sum(before.first_shown != after.first_shown for before, after in pairwise(told[1:]))

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from playwright.sync_api import Page
@@ -99,8 +100,21 @@ class Scene:
         self.page.locator("table").first.wait_for()
         path.write_bytes(self._picture())
 
-    def _picture(self) -> bytes:
+    def draw_tree(self, path: Path) -> None:
+        """The end of that page: the actors that it all runs in."""
+        self.page.goto(f"http://{self.server.ops[0]}:{self.server.ops[1]}/ops#tree")
+        tree = self.page.locator("section[aria-labelledby=tree]")
+        place = tree.evaluate(
+            """e => {
+                const { left, top, width, height } = e.getBoundingClientRect();
+                const [x, y] = [left + scrollX - 16, top + scrollY - 16];
+                return { x, y, width: width + 32, height: height + 32, scale: 1 };
+            }"""
+        )
+        path.write_bytes(self._picture(clip=place))
+
+    def _picture(self, **options: Any) -> bytes:
         """As WebP, a third of what it would be as PNG."""
         chromium = self.page.context.new_cdp_session(self.page)
-        options = {"format": "webp", "quality": 88}
+        options |= {"format": "webp", "quality": 88, "captureBeyondViewport": "clip" in options}
         return base64.b64decode(chromium.send("Page.captureScreenshot", options)["data"])
