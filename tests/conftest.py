@@ -1,6 +1,7 @@
 """Fixtures that more than one room's tests use."""
 
 import gc
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from antiphon.testing.models import prepared_default_model
 hypothesis.settings.register_profile("exploring", deadline=None)
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+# A shell without job control, such as a script's, starts what is in its background deaf to
+# Ctrl-C, and so would be every program that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -29,6 +29,12 @@ from antiphon.testing.specimens import Writer, a_memory
 from antiphon.testing.tenants import GuardedServer
 
 pytestmark = pytest.mark.engine
+OF_FILES = {
+    *("files", "file_documents", "documents", "document_texts", "document_vectors"),
+    *("chunks", "chunk_words"),
+    *(f"chunk_index_{part}" for part in ("config", "content", "data", "docsize", "idx")),
+}
+"""Where a file is, and what was read of it."""
 
 
 @pytest.fixture
@@ -163,7 +169,7 @@ def test_a_deleted_item_leaves_no_trace(
 
     answered(person.delete(f"/conversations/{id}/items/{added['data'][0]['id']}"))
 
-    assert not tables_with(guarded, marker) - {"files"}, "a file outlives an item that used it"
+    assert not tables_with(guarded, marker) - OF_FILES, "a file outlives an item that used it"
     answered(person.delete(f"/files/{file}"))
     assert traces(guarded, marker) == {}
 
@@ -207,8 +213,10 @@ def test_a_deleted_file_leaves_no_trace(
     first = answered(person.delete(f"/files/{files[0]}"))["receipt"]
     second = answered(person.delete(f"/files/{files[1]}"))["receipt"]
 
-    assert (first["rows"], first["contents"]) == ({"files": 1}, [])
-    assert (second["rows"], len(second["contents"])) == ({"files": 1}, 1)
+    # How much has been made of them by then depends on how far they were read.
+    assert (first["rows"]["files"], first["contents"]) == (1, [])
+    assert (second["rows"]["files"], len(second["contents"])) == (1, 1)
+    assert not (first["rows"].keys() | second["rows"].keys()) - OF_FILES
     assert traces(guarded, marker) == {}
 
 

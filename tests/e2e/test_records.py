@@ -212,7 +212,9 @@ def test_a_file_comes_back_byte_for_byte_and_goes(keeper: openai.OpenAI):
     for file in files:
         assert (file.bytes, file.purpose) == (len(content), "user_data")
         assert keeper.files.content(file.id).read() == content
-        assert keeper.files.retrieve(file.id) == file
+        again = keeper.files.retrieve(file.id)
+        # How far it has been read changes meanwhile.
+        assert again.to_dict() | {"reading": 0} == file.to_dict() | {"reading": 0}
     ids = [file.id for file in keeper.files.list(purpose="user_data", limit=2)]
     assert sorted(ids) == sorted(file.id for file in files)
     assert keeper.files.delete(files[0].id).deleted

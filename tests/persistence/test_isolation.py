@@ -58,7 +58,7 @@ NOT_A_USERS = {
 """Methods that nobody calls on behalf of a user."""
 OWN_ACCOUNT = {
     *("user", "set_training", "erase_user", "usage", "usage_sums", "export_user"),
-    "delete_memories",
+    *("delete_memories", "find_said"),
 }
 """What the user's own id alone names: a stranger's id names the stranger's account."""
 NEW = {"create_conversation", "add_file"}

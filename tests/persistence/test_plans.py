@@ -20,6 +20,7 @@ MAY_SCAN = {
     "keys.list": "an operator's command, and there are few keys",
     "prompts.versions": "an operator writes them, and there are few",
     "prompts.activations": "an operator makes them, and there are few",
+    "removed_documents.first": "the few large ones that are being removed",
     "documents.remake": "once when a server starts, for what another version has made",
     **{
         name: "reads a whole table on purpose, in an operator's command"
@@ -43,12 +44,18 @@ SORTS = {
     "responses.take_over": "the few that are orphans",
     "responses.owned": "the few of one batch",
     "keys.list_of_user": "a handful",
+    "said.conversations": "two pages, one of them archived",
+    "said.items": "those of a few conversations, a piece at a time",
     "prompts.activations": "by name and backwards; there are few",
 }
 """Statements that may sort what they found."""
-ASIDE = {"json_each", "t", "chain", "c", "CONSTANT", "chunk_index", "(subquery-2)"}
-"""What isn't a table: an argument's list (also as `t`), the chain as far as it has been walked, and
-the full-text index, which is asked for words (also as `c`, and where those are counted)."""
+ASIDE = {
+    *("json_each", "t", "chain", "c", "CONSTANT", "chunk_index", "(subquery-2)"),
+    *("opened", "archived"),
+}
+"""What isn't a table: an argument's list (also as `t`), the chain as far as it has been walked, the
+full-text index, which is asked for words (also as `c`, and where those are counted), and pages that
+are merged."""
 
 
 def test_every_exception_is_of_a_statement_there_is():

@@ -96,15 +96,20 @@ def toolbox_of(
 
 
 def check_functions(
-    tools: Sequence[dict[str, Any]], path: str, besides: Collection[int] = ()
+    tools: Sequence[dict[str, Any]],
+    path: str,
+    besides: Collection[int] = (),
+    *,
+    may_search: bool,
 ) -> None:
     """Raises InvalidRequest for a tool that is none, but for those at the places `besides`."""
+    supported = "'function' and 'file_search'" if may_search else "'function'"
     for index, value in enumerate(tools):
         kind = value.get("type")
         if index in besides:
             continue
         if isinstance(kind, str) and kind != "function":
-            raise unsupported_value(f"{path}[{index}].type", kind, "'function'")
+            raise unsupported_value(f"{path}[{index}].type", kind, supported)
 
 
 def _read(choice: Any, read: Callable[[dict[str, Any]], Choice]) -> Choice | None:
@@ -183,7 +188,7 @@ def _allowed(
         for at, value in enumerate(allowed.tools)
         if may_search and value.get("type") == "file_search"
     ]
-    check_functions(allowed.tools, path, searches)
+    check_functions(allowed.tools, path, searches, may_search=may_search)
     names = tuple(
         name_of(value, f"{path}[{at}]")
         for at, value in enumerate(allowed.tools)

@@ -64,7 +64,7 @@ def parse_tools(
     search = None
     for place in searches:
         search = parse_file_search((tools or [])[place], f"tools[{place}]")
-    given = _tools(tools, _tool, besides=frozenset(searches))
+    given = _tools(tools, _tool, besides=frozenset(searches), may_search=True)
     chosen = choice_of(choice, has_search=search is not None)
     if search is not None and not given and chosen is not None:
         chosen = replace(chosen, required=False)  # the search is what has to be made
@@ -110,6 +110,8 @@ def _tools(
     tools: list[dict[str, Any]] | None,
     read: Callable[[dict[str, Any], str], Tool],
     besides: frozenset[int] = frozenset(),
+    *,
+    may_search: bool = False,
 ) -> tuple[Tool, ...]:
     """Without those at the places `besides`, which are no functions."""
     given = tools or ()
@@ -120,7 +122,7 @@ def _tools(
             "tools",
             "array_above_max_length",
         )
-    check_functions(given, "tools", besides)
+    check_functions(given, "tools", besides, may_search=may_search)
     found: dict[str, Tool] = {}
     for index, value in enumerate(given):
         if index in besides:

@@ -141,6 +141,17 @@ def test_what_is_no_function_or_no_choice_is_refused_by_its_place(fields, param)
     assert len(str(caught.value)) < 300
 
 
+def test_a_tool_that_is_refused_is_answered_with_those_that_there_are():
+    search = {"type": "web_search"}
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [search]}
+
+    for fields in ({"tools": [search]}, {"tools": [tool()], "tool_choice": allowed}):
+        with pytest.raises(InvalidRequest, match="are: 'function' and 'file_search'"):
+            response(**fields)
+    with pytest.raises(InvalidRequest, match=r"are: 'function'\."):
+        chat(tools=[search])
+
+
 @pytest.mark.parametrize(
     "schema",
     [
