@@ -161,8 +161,10 @@ class Asker:
         told.id = whole.get("id", told.id)
         told.remaining = answer.headers.get("x-ratelimit-remaining-requests")
         if usage := whole.get("usage"):
+            read = usage.get("prompt_tokens_details", usage.get("input_tokens_details")) or {}
             told.usage = TokenUsage(
                 input=usage.get("prompt_tokens", usage.get("input_tokens")),
+                cached=read.get("cached_tokens", 0),
                 output=usage.get("completion_tokens", usage.get("output_tokens")),
             )
         if error := whole.get("error"):
