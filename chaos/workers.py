@@ -12,6 +12,7 @@ status 1 when that isn't so.
 """
 
 import random
+import re
 import sys
 import threading
 import time
@@ -54,6 +55,9 @@ _PEOPLE = 3
 _TURNS = 4
 _PEACE_S = 180.0
 """For all that is left to be done."""
+_RESTS = 10
+"""Looks, a second apart: what waits is looked for every few seconds."""
+_AGE = re.compile(rb"^antiphon_work_age_seconds (\S+)$", re.MULTILINE)
 _FILLER = "Tell me of the sea. " + "It is wide and blue, and nobody knows how deep it is. " * 8
 
 
@@ -101,7 +105,8 @@ def _run(lives: Lives, kills: int, dice: random.Random) -> Report:
         said = {id: fact for person in people for id, fact in person.said.items()}
         left = _wait_for_titles(server, said)
         report.problems += [f"{id} has no title in the end" for id in left]
-        time.sleep(_LIFE_S[1])
+        if not _is_all_done(server):
+            report.problems.append(f"there is work left after {_PEACE_S:.0f} s")
     found = trio.run(_read, lives, list(said))
     _judge(report, said, *found)
     return report
@@ -116,6 +121,17 @@ def _wait_for_titles(server: ServerProcess, said: dict[str, str]) -> list[str]:
             left = [id for id in left if not client.get(f"/conversations/{id}").json()["title"]]
             time.sleep(1.0)
     return left
+
+
+def _is_all_done(server: ServerProcess) -> bool:
+    """Whether it comes to rest: no conversation has waited for work, look after look."""
+    deadline = time.monotonic() + _PEACE_S
+    idle = 0
+    while idle < _RESTS and time.monotonic() < deadline:
+        age = _AGE.search(server.get("/metrics")[1])
+        idle = idle + 1 if age is not None and not float(age[1]) else 0
+        time.sleep(1.0)
+    return idle >= _RESTS
 
 
 async def _read(
