@@ -24,9 +24,10 @@ LONG_KINDS: tuple[Kind, ...] = ("streamed chat", "streamed response")
 _PATIENCE_S = 120.0
 _CHAT = "/chat/completions"
 _RESPONSES = "/responses"
+_FIRSTS = 3
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Told:
     """One request; status 0 is that nobody answered to the end."""
 
@@ -58,8 +59,9 @@ class Asker:
         self._changed = trio.Event()
 
     async def all_at_once(self, count: int, *, after: str | None = None) -> list[Told]:
-        """Returns when every one has ended, in whatever way. `after`: not before one of them has
-        text from that server."""
+        """Returns when every one has ended, in whatever way. `after`: not before some of them have
+        text from that server, one after another, so that the last still runs when the first is
+        whole."""
         places = itertools.cycle(
             [(kind, server) for kind in self._kinds for server in self._servers]
         )
@@ -72,13 +74,13 @@ class Asker:
             httpx2.AsyncClient(headers=headers, timeout=_PATIENCE_S, limits=limits) as client,
             trio.open_nursery() as nursery,
         ):
-            first = next((each for each in self._asked if each.server == after), None)
-            if first is not None:
+            firsts = [each for each in self._asked if each.server == after][:_FIRSTS]
+            for first in firsts:
                 nursery.start_soon(self._ask, client, first)
                 while not (first.began or first.ended):
                     await self._changed.wait()
             for told in self._asked:
-                if told is not first:
+                if told not in firsts:
                     nursery.start_soon(self._ask, client, told)
         return self._asked
 
