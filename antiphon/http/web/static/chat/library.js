@@ -107,14 +107,15 @@ export class Library {
   remove(entry) {
     const root = rootOf(entry);
     this.deletedHere.add(PREFIX + root);
-    kept.set(PREFIX + root, { ids: [entry.id], due: Date.now() + UNDO_MS });
+    const { id, metadata } = entry;
+    kept.set(PREFIX + root, { id, metadata, ids: null, due: Date.now() + UNDO_MS });
     this.changed.emit();
     this.family(entry).then(
       (all) => {
         const noted = kept.get(PREFIX + root);
         if (noted) kept.set(PREFIX + root, { ...noted, ids: all.map((each) => each.id) });
       },
-      () => {}, // the one that was meant goes in any case
+      () => {}, // they are looked for once more when it is due
     );
     setTimeout(() => this.#bury(), UNDO_MS + 50);
   }
@@ -196,13 +197,25 @@ export class Library {
     await this.refresh();
   }
 
+  /** @param {Json} noted @returns {Promise<string[] | null>} null where nobody can tell now */
+  async #versionsOf(noted) {
+    try {
+      return (await this.family(noted)).map((each) => each.id);
+    } catch {
+      return null;
+    }
+  }
+
   /** Delete what is due; with `keepalive`, the page goes, and so does what waits. */
   async #bury({ keepalive = false } = {}) {
     for (const name of kept.names(PREFIX)) {
       const noted = kept.get(name);
       const isDue = noted && (noted.due <= Date.now() || (keepalive && this.deletedHere.has(name)));
       if (!isDue) continue;
-      const results = noted.ids.map((/** @type {string} */ id) =>
+      const ids = noted.ids ?? (keepalive ? null : await this.#versionsOf(noted));
+      // Whoever opens the page next sees to it; or somebody has thought better of it.
+      if (!ids || !kept.get(name)) continue;
+      const results = ids.map((/** @type {string} */ id) =>
         this.client.deleteConversation(id, { keepalive }).catch((error) => {
           // What is gone already is what was wanted.
           if (!(error instanceof ApiError && error.status === 404)) throw error;
@@ -211,8 +224,8 @@ export class Library {
       const settled = await Promise.allSettled(results);
       // What failed is tried again by the next page that is opened.
       if (settled.every((each) => each.status === "fulfilled")) {
-        for (const id of noted.ids) this.known.delete(id);
-        this.found = this.found.filter((each) => !noted.ids.includes(each.id));
+        for (const id of ids) this.known.delete(id);
+        this.found = this.found.filter((each) => !ids.includes(each.id));
         kept.remove(name);
       }
     }
