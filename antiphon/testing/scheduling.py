@@ -33,6 +33,7 @@ def a_ticket(
     at: float = 0.0,
     resumable: bool | None = None,
     deadline_s: float | None = None,
+    upkeep: bool = False,
 ) -> Ticket:
     """Of one block, unless it is told otherwise; background work can be paused."""
     return Ticket(
@@ -41,7 +42,9 @@ def a_ticket(
         prompt_tokens=prompt,
         max_tokens=answer,
         queued_at=at,
-        workload=Workload(lane=lane, tenant=tenant, priority=priority, weight=weight),
+        workload=Workload(
+            lane=lane, tenant=tenant, priority=priority, weight=weight, upkeep=upkeep
+        ),
         resumable=lane is WorkloadClass.BACKGROUND if resumable is None else resumable,
         deadline_s=deadline_s,
     )

@@ -79,6 +79,7 @@ def workload_of(
         tenant=turn.user or turn.tenant or "",
         priority=priority + (tier == PRIORITY),
         weight=(plan or _NO_PLAN).weight,
+        upkeep=turn.upkeep,
     )
 
 

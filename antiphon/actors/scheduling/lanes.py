@@ -40,6 +40,7 @@ class Lane:
         self._priorities: list[int] = []
         """The negative of each, so that the highest is first."""
         self._by_age = WaitingHeap()
+        """Those that age."""
         self._by_wait = WaitingHeap()
         self._by_deadline = WaitingHeap()
         """Those that have one of their own."""
@@ -57,7 +58,8 @@ class Lane:
             self._arrivals_s = self.arrivals_s(waiting.since) + 1 / _ARRIVALS_OVER_S
             self._arrived_at = waiting.since
         live = len(self.waiting)
-        self._by_age.push(ticket.queued_at, waiting, live)
+        if not ticket.workload.upkeep:
+            self._by_age.push(ticket.queued_at, waiting, live)
         self._by_wait.push(waiting.since, waiting, live)
         if ticket.deadline_s is not None and not waiting.paused:
             self._by_deadline.push(ticket.queued_at + ticket.deadline_s, waiting, live)
@@ -73,7 +75,12 @@ class Lane:
         self._tenants[ticket.workload.priority].rest(tenant)
 
     def oldest(self) -> Waiting | None:
+        """Of those that age."""
         return self._by_age.first()
+
+    def first_come(self) -> Waiting | None:
+        """Of all."""
+        return self._by_wait.first()
 
     def overdue(self, now: float, deadline_s: float) -> Iterator[Waiting]:
         """Each that has waited so long, or to its own deadline, for as long as the caller removes

@@ -60,7 +60,7 @@ class Prospects:
             )
             if self._turns.gives_way(lane):
                 overtaking = sum(each.arrivals_s(now) for each in self._lanes if each.urgent)
-                longest_wait_s = policy.scheduling.aging_s
+                longest_wait_s = math.inf if workload.upkeep else policy.scheduling.aging_s
             if lane.name is WorkloadClass.LONG and self._turns.long_is_full():
                 first_tokens = min(holdings.long_prefill_tokens, holdings.prefill_tokens)
         return Outlook(

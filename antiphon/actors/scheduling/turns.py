@@ -147,7 +147,7 @@ class Turns:
         return any(lane.waiting for lane in self._urgent)
 
     def _oldest(self) -> Waiting | None:
-        found = [first for lane in self._lanes if (first := lane.oldest()) is not None]
+        found = [first for lane in self._lanes if (first := lane.first_come()) is not None]
         return min(found, key=_age) if found else None
 
     def _aged(self, now: float) -> Waiting | None:

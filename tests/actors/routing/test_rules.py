@@ -47,6 +47,13 @@ def test_a_lane_goes_by_what_is_known_of_the_turn(fields, tokens, lane):
     assert workload_of(a_turn("a", **fields), FREE, RULES, prompt_tokens=tokens).lane is lane
 
 
+def test_the_server_s_own_work_is_known_as_such():
+    turn = a_turn("a", background=True, upkeep=True)
+
+    assert workload_of(turn, None, RULES, prompt_tokens=1).upkeep
+    assert not workload_of(a_turn("a", background=True), None, RULES, prompt_tokens=1).upkeep
+
+
 def test_a_plan_gives_priority_and_weight():
     turn = a_turn("a", user="u1", tenant="t1", tier="priority")
 

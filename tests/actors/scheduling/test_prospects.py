@@ -66,6 +66,14 @@ def test_what_its_lanes_may_have_is_waited_for_although_there_are_free_slots():
     assert outlook.shared.short == 2
 
 
+def test_only_the_server_s_own_work_may_wait_for_ever():
+    book = crowded(INTERACTIVE, waiting=3)
+
+    assert seen_by(BACKGROUND, book).longest_wait_s == 30.0
+    own = book.outlook(Workload(lane=BACKGROUND, upkeep=True), 0.0)
+    assert own.longest_wait_s == math.inf
+
+
 def test_chats_share_with_nobody_and_are_not_overtaken():
     outlook = seen_by(INTERACTIVE, crowded(LONG, waiting=2))
 

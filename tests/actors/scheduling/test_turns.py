@@ -176,6 +176,22 @@ def test_every_fourth_grant_goes_to_what_has_aged():
     assert all(number >= 10 for number in (*order[:3], *order[4:7], order[8]))
 
 
+def test_the_server_s_own_work_never_ages_and_hides_nobody_who_does():
+    book = a_schedule(slots=1, policy=a_policy(aging_s=30.0))
+    book.submit(a_ticket(1, BACKGROUND, upkeep=True, at=0.0))
+    book.submit(a_ticket(2, BACKGROUND, at=1.0))
+    order = []
+    for number in range(10, 20):
+        book.submit(a_ticket(number, at=40.0))
+
+    for _ in range(12):
+        order += granted(book, 40.0)
+        release(book, order[-1], now=40.0)
+
+    assert order[3] == 2
+    assert order[-1] == 1
+
+
 def test_a_deep_backlog_that_has_aged_leaves_three_of_four_grants_to_what_is_new():
     book = a_schedule(slots=1, policy=a_policy(aging_s=30.0))
     for number in range(1, 100):
@@ -349,6 +365,19 @@ def test_fcfs_knows_no_lanes_no_priorities_and_no_tenants():
         book.submit(a_ticket(number, lane, tenant="ab"[number % 2], priority=number))
 
     assert granted(book) == [1, 2, 3, 4, 5, 6]
+
+
+def test_fcfs_makes_no_difference_to_the_server_s_own_work():
+    book = a_schedule(slots=1, policy=a_policy(policy="fcfs"))
+    for number, upkeep in enumerate((False, True, False)):
+        book.submit(a_ticket(number, BACKGROUND if upkeep else INTERACTIVE, upkeep=upkeep))
+
+    order = []
+    for _ in range(3):
+        order += granted(book)
+        release(book, order[-1])
+
+    assert order == [0, 1, 2]
 
 
 def test_fcfs_is_never_overtaken_and_pauses_nobody():
