@@ -36,10 +36,18 @@ class AddedTokens:
     Immutable, so any thread may use it.
     """
 
-    def __init__(self, tokens: Mapping[int, AddedToken]) -> None:
+    def __init__(self, tokens: Mapping[int, AddedToken], *, is_plain: bool) -> None:
+        """`is_plain` says that the vocabulary looks at text as it is."""
         # The longest first, as the tokenizers library matches them.
-        self._tokens = sorted(tokens.items(), key=lambda item: -len(item[1].content))
-        control = [re.escape(token.content) for _, token in self._tokens if token.special]
+        longest = sorted(tokens.items(), key=lambda item: -len(item[1].content))
+        self._tokens = {token.content: (index, token) for index, token in longest}
+        self.are_found_by_text = not any(
+            token.single_word or (token.normalized and not is_plain) for _, token in longest
+        )
+        """Whether that alone says where there is one."""
+        # Nothing but literal texts, which a search skips to: there may be hundreds of them.
+        self._any = re.compile("|".join(map(re.escape, self._tokens)) or _NOTHING)
+        control = [re.escape(token.content) for _, token in longest if token.special]
         self._control = re.compile("|".join(control) or _NOTHING)
         self._starts = re.compile(f"(?={'|'.join(control) or _NOTHING})")
 
@@ -67,11 +75,17 @@ class AddedTokens:
             mark,
         )
 
-    def pieces(self, rendered: str, mark: str) -> Iterator[int | str]:
-        """The rendered prompt as ids of added tokens and the texts between them, without marks."""
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Of all of them, the longest first."""
+        return tuple(self._tokens)
+
+    def pieces(self, rendered: str, mark: str = "") -> Iterator[int | str]:
+        """The rendered prompt as ids of added tokens and the texts between them. With a `mark`,
+        which is taken out, what it stands before is text."""
         at = 0
-        for match in re.finditer(self._unmarked(mark), rendered):
-            index, token = self._tokens[(match.lastindex or 1) - 1]
+        for match in (self._unmarked(mark) if mark else self._any).finditer(rendered):
+            index, token = self._tokens[match[0]]
             text = rendered[at : match.start()].replace(mark, "")
             if text := text.rstrip() if token.lstrip else text:
                 yield text
@@ -81,15 +95,12 @@ class AddedTokens:
         if text := rendered[at:].replace(mark, ""):
             yield text
 
-    def _unmarked(self, mark: str) -> str:
-        """One group a token, so that a match says which one it was."""
-        groups = (
-            f"(?<!{mark})({re.escape(token.content)})"
-            if token.special
-            else f"({re.escape(token.content)})"
-            for _, token in self._tokens
+    def _unmarked(self, mark: str) -> re.Pattern[str]:
+        patterns = (
+            f"(?<!{mark}){re.escape(text)}" if token.special else re.escape(text)
+            for text, (_, token) in self._tokens.items()
         )
-        return "|".join(groups) or _NOTHING
+        return re.compile("|".join(patterns) or _NOTHING)
 
 
 def _texts(messages: Sequence[Message], tools: Sequence[Tool]) -> Iterator[str]:

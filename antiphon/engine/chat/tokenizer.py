@@ -5,38 +5,42 @@ has it (transformers does the same). Encoding holds no GIL, so a long prompt may
 """
 
 import copy
-import ctypes
 import os
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 import jinja2
 from tokenizers import Tokenizer
 
+from antiphon.engine.chat.encoder import Encoder, encoded, return_freed_memory
 from antiphon.engine.chat.plain_text import AddedTokens
 from antiphon.engine.chat.template import ChatTemplate
 from antiphon.engine.models.hub_files import read_chat_template, read_facts
 from antiphon.engine.models.prepared import Facts, read_manifest
-from antiphon.errors import InvalidRequest, ModelUnsupported
+from antiphon.errors import ModelUnsupported
 from antiphon.events import Message
 from antiphon.tools import Tool, ToolFormat
 
-_TRIM_CHARS = 131_072
-"""Encoding this much leaves ten megabytes free but held, in a thread that may sleep for long."""
+_SAMPLE = ("Hi there", " hi", "\n\nhi \n", "1 2", "日本")
 
 
 class ModelTokenizer:
-    """A `ports.ChatTokenizer`. Immutable after it is made, so any thread may use it."""
+    """A `ports.ChatTokenizer`. Any thread may use it: what it remembers changes nothing."""
 
     def __init__(self, vocabulary: Tokenizer, template: ChatTemplate) -> None:
         self._vocabulary = vocabulary
         self._template = template
         self._tool_format = template.tool_format
-        self._added = AddedTokens(vocabulary.get_added_tokens_decoder())
+        self._added = AddedTokens(
+            vocabulary.get_added_tokens_decoder(), is_plain=vocabulary.normalizer is None
+        )
         # The same merges without any added token; the model inside is shared, not copied.
         self._plain = Tokenizer(vocabulary.model)
         self._plain.normalizer = vocabulary.normalizer
         self._plain.pre_tokenizer = vocabulary.pre_tokenizer
+        self._encoder = Encoder(self._plain)
+        self._by_pieces = self._added.are_found_by_text and self._pieces_are_alike()
         # Byte-level tokens are spelled with a character a byte, and no text has fewer bytes.
         self._longest_token = max(map(len, vocabulary.get_vocab()))
 
@@ -59,21 +63,40 @@ class ModelTokenizer:
         """Token ids of the prompt, ready for the assistant's turn. Text that spells a control token
         is encoded as text. Raises InvalidRequest."""
         if not self._added.spelled_in(messages, tools):
-            return _encode(self._vocabulary, self._template.render(messages, tools))
+            rendered = self._template.render(messages, tools)
+            if self._by_pieces:
+                return self._joined(list(self._added.pieces(rendered)))
+            return encoded(self._vocabulary, [rendered])[0]
         marked, mark = self._added.mark(messages, tools)
         rendered = self._template.render(marked.messages, marked.tools)
-        ids: list[int] = []
-        for piece in self._added.pieces(rendered, mark):
-            ids += [piece] if isinstance(piece, int) else _encode(self._plain, piece)
-        return ids
+        return self._joined(list(self._added.pieces(rendered, mark)))
 
     def count_text(self, text: str) -> int:
         """Tokens of plain text."""
-        return len(_encode(self._plain, text))
+        return len(encoded(self._plain, [text])[0])
 
     def render_chat(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str:
         """The prompt as text, for people. Raises InvalidRequest."""
         return self._template.render(messages, tools)
+
+    def _joined(self, pieces: list[int | str]) -> list[int]:
+        texts = iter(self._encoder.encode([each for each in pieces if isinstance(each, str)]))
+        ids: list[int] = []
+        for piece in pieces:
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                ids.extend(next(texts))
+        return ids
+
+    def _pieces_are_alike(self) -> bool:
+        """Whether a text is encoded alike wherever it stands: some vocabularies have the first one
+        of a prompt begin with a space."""
+        texts = self._added.texts
+        sample = "".join(map(str.__add__, texts, cycle(_SAMPLE)))
+        return (
+            self._joined(list(self._added.pieces(sample))) == encoded(self._vocabulary, [sample])[0]
+        )
 
 
 def load_chat_tokenizer(folder: Path) -> ModelTokenizer:
@@ -105,23 +128,5 @@ def _load(model: str, folder: Path, source: str, facts: Facts) -> ModelTokenizer
     # Published files may cut or pad to what some training run used.
     vocabulary.no_truncation()
     vocabulary.no_padding()
-    _return_freed_memory()
+    return_freed_memory()
     return ModelTokenizer(vocabulary, template)
-
-
-def _encode(vocabulary: Tokenizer, text: str) -> list[int]:
-    try:
-        # Unlike `encode`, the batch call lets other threads run (measured, tokenizers 0.23).
-        ids = vocabulary.encode_batch_fast([text], add_special_tokens=False)[0].ids
-    except (TypeError, UnicodeError) as error:
-        raise InvalidRequest("the messages hold text that is not Unicode", "messages") from error
-    if len(text) > _TRIM_CHARS:
-        _return_freed_memory()
-    return ids
-
-
-def _return_freed_memory() -> None:
-    """The library's work leaves memory free but held; glibc gives it back when asked."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
