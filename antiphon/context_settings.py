@@ -17,7 +17,7 @@ class ContextSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     history_share: float = 0.75
     """Of the room that the window leaves for old turns, how much is used before the oldest of them
     are left out; 0…1. Answers need some of it, too."""
-    keep_share: float = 0.5
+    keep_share: float = 0.35
     """Of what may be used, how much is left when turns are left out. Less makes that rarer, and
     the prompt's beginning, which engines remember, is the same for longer."""
     tool_output_tokens: int = 512
@@ -26,8 +26,9 @@ class ContextSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Whether conversations without a title get one."""
     summaries: bool = True
     """Whether old turns are summarised before they would have to be left out."""
-    summarise_at_share: float = 0.6
-    """Of what may be used: with more than that in old turns, the older ones are summarised."""
+    summarise_at_share: float = 0.4
+    """Of what may be used: with more than that in old turns, the older ones are summarised. Less
+    makes long conversations cheaper and quicker, more has more of them word for word."""
     summary_tokens: int = 192
     """The longest summary."""
     memory: bool = False
@@ -59,5 +60,3 @@ def check_context(settings: ContextSettings) -> None:
     ):
         if getattr(settings, name) < 1:
             raise SettingsError(f"context.{name}", "must be at least 1")
-    if settings.keep_share >= settings.summarise_at_share:
-        raise SettingsError("context.keep_share", "must be less than context.summarise_at_share")

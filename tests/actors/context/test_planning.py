@@ -15,7 +15,7 @@ from antiphon.ids import ItemId
 from antiphon.views import TURNS, Fate, Manifest, PieceKind
 
 LONG = 40
-SETTINGS = ContextSettings(tool_output_tokens=LONG, memory_tokens=30)
+SETTINGS = ContextSettings(tool_output_tokens=LONG, memory_tokens=30, keep_share=0.5)
 FRAME = Frame(base=3, each=4)
 
 
