@@ -22,8 +22,8 @@ class WorkloadClass(enum.StrEnum):
 class Workload:
     """`tenant` is who shares fairly with whom: a user of a key, or a session of the server's own
     work. `priority` is the plan's: under overload the highest go first and are shed last. `weight`
-    is its share of a lane, relative to other tenants in it. `upkeep` is the server's own work, which
-    can be done without a model: it never ages, so that it is never ahead of anybody."""
+    is its share of a lane, relative to other tenants in it. `upkeep` is the server's own work that
+    can be done without a model: it never ages, so it is never ahead of anybody."""
 
     lane: WorkloadClass = WorkloadClass.INTERACTIVE
     tenant: str = ""
