@@ -34,7 +34,11 @@ _TURNS = 3
 _WORDS = 40
 _AT_ONCE = 200
 """Conversations, made before they are needed."""
-_TOKENS = 48
+_TOKENS = (24, 72)
+"""The longest answers, at random: callers whose answers are all as long come in waves, for minutes,
+and who comes last in one waits twice as long as others."""
+_WARM_S = 60.0
+"""Before the first phase, with the workers off: all come at once, at first."""
 _SETTLE_S = 4.0
 """After each switch, when what was begun before it may still run: it counts for neither."""
 _COST = 1.05
@@ -46,10 +50,12 @@ _SETTINGS = """
 titles = {on}
 summaries = {on}
 history_share = 0.05
+summarise_at_share = 0.75
 keep_share = 0.5
 summary_tokens = 96
 """
-"""So that three turns are long enough for a summary."""
+"""So that three turns are long enough for a summary, and two aren't: what it costs that the next
+prompt begins otherwise is not what is asked here."""
 _TAKE_ALL = {"ANTIPHON_QUEUE_DEADLINE_S": "600", "ANTIPHON_SCHEDULING_INTERACTIVE_OBJECTIVE_S": "0"}
 """Nobody is refused for being late: what is compared is how long they wait."""
 _BUCKET = re.compile(r'^antiphon_work_delay_seconds_bucket\{le="([^"]+)"\} (\S+)$')
@@ -69,7 +75,7 @@ class Switch:
 
     @property
     def total_s(self) -> float:
-        return self._phases * self._phase_s
+        return _WARM_S + self._phases * self._phase_s
 
     def start(self) -> None:
         self._thread.start()
@@ -82,6 +88,7 @@ class Switch:
         return None
 
     def _run(self) -> None:
+        time.sleep(_WARM_S)
         for phase in range(self._phases):
             # on, off, off, on, ...: neither is always the later one of a pair.
             on = phase % 4 in {0, 3}
@@ -109,7 +116,7 @@ class Caller:
             "input": f"{self._dice.getrandbits(40)}: {prose(self._dice, _WORDS)}",
             "conversation": self._conversation,
             "stream": True,
-            "max_output_tokens": _TOKENS,
+            "max_output_tokens": self._dice.randint(*_TOKENS),
         }
         name = f"{self._conversation[-12:]}-{self._turn}"
         call = Call(json.dumps(body).encode(), name, path="/v1/responses")

@@ -34,6 +34,7 @@ _QUIET_S = 1.0
 """After a turn, before anything is looked for: whoever goes on at once isn't worked on twice."""
 _LOOK_S = 5.0
 """Between two looks for what others have left."""
+_MOST_PAUSE_S = 1.0
 _STOP_S = 4.0
 
 
@@ -96,7 +97,11 @@ class Workers:
     async def _find(self) -> None:
         while True:
             ended = self._turns.next_end()
+            began = trio.current_time()
             if await self._work_on_one():
+                # At most half of the time, however much there is to do: nobody waits for it, and
+                # all who chat would feel it.
+                await trio.sleep(min(trio.current_time() - began, _MOST_PAUSE_S))
                 continue
             with trio.move_on_after(_LOOK_S):
                 await ended.wait()

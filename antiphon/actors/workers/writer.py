@@ -34,12 +34,17 @@ from antiphon.turn_events import (
 )
 
 PATIENCE_S = 60.0
-"""How long after a turn something that a model writes may be waited for. On a crowded server it
-isn't written in time, and what comes later must not wait behind what nobody has time for."""
+"""How long after a turn something that a model writes may be waited for: what comes later must not
+wait behind what nobody has time for."""
 _LEAST_PATIENCE_S = 2.0
 """For what is late already, as after a stop: an idle server has answered by then."""
+_BEGIN_S = 30.0
+"""In which it must have begun: on a crowded server it may never."""
 _CROWDED_S = 30.0
-"""For so long nothing that is late is tried, once patience has run out."""
+"""For so long a model isn't asked, once it had no time. What it would have been asked for would
+pile up meanwhile, and be done in one go that everybody feels."""
+_STILL_CROWDED_S = 5.0
+"""In which the next one must have begun, for the same reason."""
 _SAMPLING = Sampling(temperature=0.0)
 """The same again, where a kill makes it necessary; and no penalties, with which an engine can't
 pause it for somebody who waits."""
@@ -65,6 +70,7 @@ class Writer:
         self._chat = chat
         self._model = model
         self._crowded_until = -math.inf
+        self._is_crowded = False
 
     def card(self, name: str | None = None) -> ModelCard | None:
         """Of that model, else of the one that writes, else of the first; None while there is
@@ -86,28 +92,34 @@ class Writer:
     ) -> Written | None:
         """`age_s` after a turn. None where there is no time for it, where the model can't be asked
         that, and where the policy keeps back what it says. Raises ModelUnavailable."""
-        patience_s = PATIENCE_S - age_s
-        if patience_s < _LEAST_PATIENCE_S:
-            if trio.current_time() < self._crowded_until:
-                return None
-            patience_s = _LEAST_PATIENCE_S
+        started = trio.current_time()
+        if started < self._crowded_until:
+            return None
         card = self.card()
         if card is None:
             raise ModelUnavailable("there is no model")
         turn = upkeep(user, card.name, messages, max_tokens)
-        with trio.move_on_after(patience_s):
-            return await self._answer(turn)
+        patience_s = max(PATIENCE_S - age_s, _LEAST_PATIENCE_S)
+        begin_s = _STILL_CROWDED_S if self._is_crowded else _BEGIN_S
+        with trio.move_on_after(min(patience_s, begin_s)) as scope:
+
+            def begun() -> None:
+                self._is_crowded = False
+                scope.deadline = started + patience_s
+
+            return await self._answer(turn, begun)
+        self._is_crowded = True
         self._crowded_until = trio.current_time() + _CROWDED_S
         return None
 
-    async def _answer(self, turn: Turn) -> Written | None:
+    async def _answer(self, turn: Turn, begun: Callable[[], None]) -> Written | None:
         try:
             stream = await self._chat.open_turn(turn)
         except (RequestError, ActorError, SupervisionError) as error:
             _raise_unless_final(error)
             return None
         try:
-            return await _read(stream, turn.model)
+            return await _read(stream, turn.model, begun)
         finally:
             stream.cancel(CancelCause.DEADLINE)
 
@@ -130,8 +142,8 @@ def upkeep(user: User, model: ModelName, messages: tuple[Message, ...], max_toke
     )
 
 
-async def _read(stream: TurnStream, model: ModelName) -> Written | None:
-    """Raises ModelUnavailable."""
+async def _read(stream: TurnStream, model: ModelName, begun: Callable[[], None]) -> Written | None:
+    """`begun` is told of the first text. Raises ModelUnavailable."""
     pieces: list[str] = []
     finish: FinishReason | None = None
     is_refused = False
@@ -140,6 +152,8 @@ async def _read(stream: TurnStream, model: ModelName) -> Written | None:
             case TurnPlaced(model=placed):
                 model = placed
             case Delta(text=text):
+                if not pieces:
+                    begun()
                 pieces.append(text)
             case ChoiceEnded(finish_reason=reason):
                 finish = reason

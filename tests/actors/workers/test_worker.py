@@ -392,10 +392,12 @@ async def test_what_waits_for_a_model_is_held(autojump_clock: object):
     talk = store.add("conv", HELLO)
     async with working(store, ScriptedChat()) as rig:
         turn = await rig.chat.next_turn()
-        await trio.sleep(50)
+        await trio.sleep(25)
+        turn.say("Sorting Lists ")
+        await trio.sleep(25)
         assert talk.lease_ms > trio.current_time() * 1000
         assert rig.workers.age_s() > 45
-        turn.say("Sorting Lists in Python\n")
+        turn.say("in Python\n")
         turn.finish()
         await store.idle()
         assert rig.workers.age_s() == 0
@@ -408,12 +410,80 @@ async def test_a_model_is_not_waited_for_beyond_its_time(autojump_clock: object)
     store.add("conv", HELLO)
     async with working(store, ScriptedChat()) as rig:
         turn = await rig.chat.next_turn()
+        turn.say("Sorting")
         await store.idle()
         took = trio.current_time()
 
     assert titled(store) == "Sort a list in Python"
     assert turn.cancels == [CancelCause.DEADLINE]
     assert 59 < took < 63
+
+
+async def test_a_model_that_does_not_begin_is_given_up_sooner(autojump_clock: object):
+    store = WorkStore()
+    store.add("conv", ABOUT_ME, LONG, LONG, LONG)
+    async with working(store, ScriptedChat()) as rig:
+        await store.idle()
+        took = trio.current_time()
+
+    assert titled(store) == "My name is Mia and I live in Graz"
+    assert store.talks[ConversationId("conv")].summary is not None
+    assert len(rig.chat.turns) == 1  # the summary didn't wait as well
+    assert 29 < took < 33
+
+
+async def test_while_it_is_crowded_a_model_is_asked_now_and_then_and_not_for_long(
+    autojump_clock: object,
+):
+    store = WorkStore()
+    async with working(store, ScriptedChat()) as rig:
+        for number in range(300):
+            store.add(f"conv{number}", HELLO)
+            rig.ends.end()
+            await trio.sleep(1)
+        await store.idle()
+
+    # Half a minute at first, then five seconds, each half a minute after the last ones.
+    assert 7 <= len(rig.chat.turns) <= 9
+
+
+async def test_once_it_is_crowded_no_more_a_model_has_its_time_again(autojump_clock: object):
+    store = WorkStore()
+    store.add("first", HELLO)
+    async with working(store, ScriptedChat()) as rig:
+        await rig.chat.next_turn()
+        await store.idle()
+        await trio.sleep(31)
+        for name in ("second", "third"):
+            store.add(name, HELLO)
+            rig.ends.end()
+            turn = await rig.chat.next_turn()
+            await trio.sleep(4 if name == "second" else 25)
+            turn.say("Sorting Lists in Python\n")
+            turn.finish()
+            await store.idle()
+
+    assert store.title("first") == "Sort a list in Python"
+    assert store.title("second") == store.title("third") == "Sorting Lists in Python"
+
+
+async def test_of_much_that_there_is_to_do_half_of_the_time_is_spent_on_it(
+    autojump_clock: object,
+):
+    store = WorkStore()
+    for number in range(20):
+        store.add(f"conv{number}", HELLO)
+    chat = ScriptedChat()
+    async with working(store, chat) as rig:
+        for _ in range(20):
+            turn = await rig.chat.next_turn()
+            await trio.sleep(0.5)
+            turn.say("Sorting Lists in Python\n")
+            turn.finish()
+        await store.idle()
+        took = trio.current_time()
+
+    assert 19 <= took < 22
 
 
 async def test_what_has_waited_behind_it_does_not_wait_for_a_model_as_well(autojump_clock: object):
@@ -425,7 +495,7 @@ async def test_what_has_waited_behind_it_does_not_wait_for_a_model_as_well(autoj
         took = trio.current_time()
 
     assert len(rig.chat.turns) == 1
-    assert took < 65
+    assert took < 35
 
 
 async def test_late_work_is_the_models_where_it_answers_at_once(autojump_clock: object):
