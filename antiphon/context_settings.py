@@ -42,6 +42,9 @@ class ContextSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     whole; and never more than half of the room that there is."""
     memory_entries: int = 200
     """The most that is kept for one user."""
+    workers: int = 1
+    """How many conversations are worked on at once, to title and summarise them. More where a
+    hundred people chat at once and slots are plenty: each may hold one of them while it is free."""
     model: str | None = None
     """Who writes titles and summaries: a model or an alias; the first model, if none is named."""
     prompt: str | None = None
@@ -56,7 +59,7 @@ def check_context(settings: ContextSettings) -> None:
             raise SettingsError(f"context.{name}", "must be more than 0, and at most 1")
     for name in (
         *("tool_output_tokens", "summary_tokens", "memory_tokens", "memory_entries"),
-        "retrieved_tokens",
+        *("retrieved_tokens", "workers"),
     ):
         if getattr(settings, name) < 1:
             raise SettingsError(f"context.{name}", "must be at least 1")

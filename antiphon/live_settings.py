@@ -178,6 +178,7 @@ EFFECTS: Mapping[str, Effect] = {
     "context.memory_tokens": Effect.NOW,
     "context.retrieved_tokens": Effect.NOW,
     "context.memory_entries": Effect.NOW,
+    "context.workers": Effect.PROCESS,
     "context.model": Effect.NOW,
     "context.prompt": Effect.NOW,
     # How many there may be is settled when the readers are made.

@@ -1,5 +1,5 @@
 """The workers' part of the tree: finds conversations in which turns have ended, and has them worked
-on, one at a time, while the server isn't about to end.
+on, a few at a time, while the server isn't about to end.
 
 What there is to do is in the store, not here: a kill loses nothing. The work on each conversation
 is a temporary child, so that one which crashes it costs no other, and none of the tree's restarts.
@@ -55,10 +55,13 @@ class Workers:
         self._tools = tools
         self._node = node
         self._draining = False
-        self._holding: Holding | None = None
+        self._holdings: list[Holding] = []
         self._numbers = itertools.count(1)
         self._is_paused = False
-        self._jobs = Supervisor(SupervisorSpec(dynamic=True, max_children=2, intensity=0))
+        self._at_once = tools.settings().context.workers
+        self._jobs = Supervisor(
+            SupervisorSpec(dynamic=True, max_children=self._at_once + 1, intensity=0)
+        )
 
     def child(self, id: str) -> ChildSpec:
         """What stands in the tree, after the sessions: they run its turns."""
@@ -70,15 +73,15 @@ class Workers:
         ).child(id)
 
     def age_s(self) -> float:
-        """How long ago a turn has ended in the conversation at hand, which of all that wait has
-        waited longest; 0 where there is none."""
-        return 0.0 if self._holding is None else self._holding.age_s()
+        """How long ago a turn has ended in the conversations at hand, of which one has waited
+        longest of all; 0 where there is none."""
+        return max((holding.age_s() for holding in self._holdings), default=0.0)
 
     def refuse_new_turns(self) -> None:
         """From now on the server drains: what is at hand is left to others."""
         self._draining = True
-        if self._holding is not None:
-            self._holding.let_go("the server drains")
+        for holding in self._holdings:
+            holding.let_go("the server drains")
 
     def cancel_all(self, cause: CancelCause) -> None:
         """Nothing is left by then."""
@@ -90,7 +93,8 @@ class Workers:
         """A child's start function."""
         context.ready()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._find)
+            for _ in range(self._at_once):
+                nursery.start_soon(self._find)
             await context.stopping.wait()
             nursery.cancel_scope.cancel("the workers stop")
 
@@ -135,7 +139,7 @@ class Workers:
     async def _have_done(self, work: PendingWork) -> None:
         """Raises StoreError when the store can't be told what became of it."""
         holding = Holding(work=work, node=self._node, tools=self._tools)
-        self._holding = holding
+        self._holdings.append(holding)
         try:
             if self._draining:
                 holding.let_go("the server drains")
@@ -154,7 +158,7 @@ class Workers:
         except (SupervisionError, ActorError) as error:
             problem = str(error)
         finally:
-            self._holding = None
+            self._holdings.remove(holding)
         if holding.away is not None:
             raise holding.away
         if problem is not None:

@@ -601,6 +601,41 @@ async def test_conversations_are_worked_on_one_at_a_time_the_oldest_first(autoju
     assert len(rig.chat.turns) == 3
 
 
+async def test_where_several_are_worked_on_at_once_none_is_twice(autojump_clock: object):
+    store = WorkStore()
+    for name in ("a", "b", "c", "d"):
+        store.add(name, (f"What is topic {name * 5}?", "That."))
+        await trio.sleep(0.01)
+    async with working(store, ScriptedChat(), workers=3) as rig:
+        turns = [await rig.chat.next_turn() for _ in range(3)]
+        await trio.sleep(5)
+        assert len(rig.chat.turns) == 3
+        assert rig.workers.age_s() > 5
+        turns[1].finish()
+        turns.append(await rig.chat.next_turn())
+        for turn in (turns[0], *turns[2:]):
+            turn.finish()
+        await store.idle()
+
+    asked = [turn.turn.messages[0].content for turn in turns]
+    assert [sum(name * 5 in content for content in asked) for name in "abcd"] == [1, 1, 1, 1]
+
+
+async def test_a_drain_ends_all_that_is_worked_on(autojump_clock: object):
+    store = WorkStore()
+    for number in range(3):
+        store.add(f"conv{number}", HELLO)
+    async with working(store, ScriptedChat(), workers=2) as rig:
+        turns = [await rig.chat.next_turn() for _ in range(2)]
+        rig.workers.refuse_new_turns()
+        for turn in turns:
+            await turn.cancelled.wait()
+        await trio.sleep(10)
+
+    assert len(rig.chat.turns) == 2
+    assert [talk.owner for talk in store.talks.values()] == [None] * 3
+
+
 async def test_a_turn_that_ends_while_its_conversation_is_worked_on_is_not_missed(
     autojump_clock: object,
 ):
