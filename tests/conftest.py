@@ -2,6 +2,7 @@
 
 import gc
 import signal
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,17 @@ def model_dir() -> Path:
     return prepared_default_model().folder
 
 
-def pytest_collection_finish() -> None:
-    """What collecting has made lasts as long as the tests do: no garbage collection, and several
-    tests ask for one, need look through it again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting makes lasts as long as the tests do: no garbage collection, and several
+    tests ask for one, need look through it, then or while it grows."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

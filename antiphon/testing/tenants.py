@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx2
 
@@ -105,14 +106,16 @@ def sqlite_tables(path: Path) -> dict[str, bytes]:
 
 
 def postgres_tables(postgres: PrivatePostgres, url: str) -> dict[str, bytes]:
-    """The same; what isn't text comes in hexadecimal."""
+    """The same, by one psql for all of them; what isn't text comes in hexadecimal."""
     name = urlsplit(url).path.removeprefix("/")
     listed = postgres.sql(
         "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables "
         "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')",
         database=name,
     )
-    return {
-        f"table {table}": postgres.sql(f"SELECT * FROM {table}", database=name).encode()
-        for table in listed.splitlines()
-    }
+    tables, between = listed.splitlines(), f"table {uuid4()}"
+    commands = (
+        each for table in tables for each in (f"\\echo {between}", f"SELECT * FROM {table}")
+    )
+    _, *told = postgres.sql(*commands, database=name).split(between)
+    return {f"table {table}": rows.encode() for table, rows in zip(tables, told, strict=True)}

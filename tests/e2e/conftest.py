@@ -1,14 +1,13 @@
 """Real servers with the real model, one a database, for all end-to-end tests that leave them as
 they found them."""
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import openai
 import pytest
 
-from antiphon.testing.databases import private_postgres
+from antiphon.testing.databases import PrivatePostgres, private_postgres
 from antiphon.testing.node import NodeProject, install_node_project
 from antiphon.testing.process import ServerProcess, running_server
 from antiphon.testing.tenants import GuardedServer, guarded_server
@@ -22,12 +21,16 @@ def server(model_dir: Path) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(model_dir: Path) -> Iterator[ServerProcess]:
-    """The same on a private PostgreSQL."""
-    with (
-        private_postgres() as postgres,
-        running_server(ANTIPHON_DATABASE_URL=postgres.another()) as process,
-    ):
+def postgres() -> Iterator[PrivatePostgres]:
+    """One for all, with a database for each."""
+    with private_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(model_dir: Path, postgres: PrivatePostgres) -> Iterator[ServerProcess]:
+    """The same on PostgreSQL."""
+    with running_server(ANTIPHON_DATABASE_URL=postgres.another()) as process:
         yield process
 
 
@@ -61,9 +64,7 @@ def guarded(
     request: pytest.FixtureRequest, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[GuardedServer]:
     """A server that asks for keys, on each database, whose whole memory a test may look at."""
-    folder = tmp_path_factory.mktemp("guarded")
-    with contextlib.ExitStack() as stack:
-        postgres = None
-        if request.param == "postgresql":
-            postgres = stack.enter_context(private_postgres())
-        yield stack.enter_context(guarded_server(folder, postgres))
+    is_on_postgres = request.param == "postgresql"
+    postgres = request.getfixturevalue("postgres") if is_on_postgres else None
+    with guarded_server(tmp_path_factory.mktemp("guarded"), postgres) as guarded:
+        yield guarded

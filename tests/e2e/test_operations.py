@@ -12,12 +12,20 @@ import pytest
 from antiphon.testing.process import ServerProcess, end, running_server
 
 pytestmark = pytest.mark.engine
+DRIVER = "root/pools/pool:smollm2-135m-instruct/driver"
 STORY = [{"role": "user", "content": "Tell me a long story about a whale."}]
+
+
+@pytest.fixture(scope="module")
+def wounded(model_dir: object) -> Iterator[ServerProcess]:
+    """A server whose engine these tests kill, and leave when it has another."""
+    with running_server(ANTIPHON_POLICY_ENABLED="false") as process:
+        yield process
 
 
 @pytest.fixture
 def own_server(model_dir: object) -> Iterator[ServerProcess]:
-    """A server that the test may break."""
+    """A server that the test may end."""
     with running_server(
         ANTIPHON_POLICY_ENABLED="false",
         ANTIPHON_SHUTDOWN_DRAIN_S="2",
@@ -32,6 +40,19 @@ def streaming(server: ServerProcess, **fields: object) -> openai.Stream:
     return client.chat.completions.create(
         **{"model": model, "messages": STORY, "max_tokens": 900, "stream": True, **fields}
     )
+
+
+def kill_engine(server: ServerProcess) -> int:
+    """Whose process that was; the server knows that it is gone."""
+    pid: int = server.log.events("engine_ready")[-1]["pid"]
+    lost = len(server.log.events("engine_lost"))
+    os.kill(pid, signal.SIGKILL)
+    server.log.wait_for(
+        "engine_lost",
+        within_s=10,
+        matching=lambda _: len(server.log.events("engine_lost")) > lost,
+    )
+    return pid
 
 
 def test_the_banner_names_addresses_model_and_a_curl_line(server: ServerProcess):
@@ -49,7 +70,7 @@ def test_the_tree_shows_every_child_with_its_state(server: ServerProcess):
     tree = server.tree()
 
     for path in (
-        "root/pools/pool:smollm2-135m-instruct/driver",
+        DRIVER,
         "root/pools/pool:smollm2-135m-instruct/scheduler",
         "root/sessions/shard-0",
         "root/http:api",
@@ -58,7 +79,7 @@ def test_the_tree_shows_every_child_with_its_state(server: ServerProcess):
     ):
         assert tree[path]["state"] == "up", path
         assert tree[path]["incarnation"] == 1
-    driver = tree["root/pools/pool:smollm2-135m-instruct/driver"]
+    driver = tree[DRIVER]
     assert driver["mailbox"]["depth"] == 0
     assert driver["uptime_s"] > 0
 
@@ -83,28 +104,27 @@ def test_metrics_speak_of_what_happened(server: ServerProcess):
     assert server.metric("antiphon_engine_step_seconds_count") >= 8
 
 
-def test_a_killed_engine_host_costs_its_streams_and_no_more(own_server: ServerProcess):
-    streams = [streaming(own_server) for _ in range(4)]
+def test_a_killed_engine_host_costs_its_streams_and_no_more(wounded: ServerProcess):
+    streams = [streaming(wounded) for _ in range(4)]
     for stream in streams:
         next(stream)
-    [ready] = own_server.log.events("engine_ready")
+    was = wounded.tree()[DRIVER]
+    restarts = wounded.metric("antiphon_engine_restarts_total")
 
-    os.kill(ready["pid"], signal.SIGKILL)
+    kill_engine(wounded)
 
     for stream in streams:
         with pytest.raises(openai.APIError):
             list(stream)
-    own_server.log.wait_for("engine_lost", within_s=10)
-    with streaming(own_server, max_tokens=4) as stream:
+    with streaming(wounded, max_tokens=4) as stream:
         assert list(stream)
-    tree = own_server.tree()
-    driver = tree["root/pools/pool:smollm2-135m-instruct/driver"]
-    assert driver["incarnation"] == 2
-    assert driver["restarts"] == 1
-    assert driver["last_exit"]["kind"] == "crashed"
+    tree = wounded.tree()
+    assert tree[DRIVER]["incarnation"] == was["incarnation"] + 1
+    assert tree[DRIVER]["restarts"] == was["restarts"] + 1
+    assert tree[DRIVER]["last_exit"]["kind"] == "crashed"
     assert tree["root/http:api"]["incarnation"] == 1
-    assert own_server.get("/health/ready")[0] == 200
-    assert own_server.metric("antiphon_engine_restarts_total") == 1
+    assert wounded.get("/health/ready")[0] == 200
+    assert wounded.metric("antiphon_engine_restarts_total") == restarts + 1
 
 
 def test_a_hung_engine_host_is_killed_and_replaced(model_dir: object):
@@ -126,19 +146,18 @@ def test_a_hung_engine_host_is_killed_and_replaced(model_dir: object):
             os.kill(ready["pid"], 0)
 
 
-def test_readiness_is_lost_while_the_engine_restarts(own_server: ServerProcess):
-    [ready] = own_server.log.events("engine_ready")
-
-    os.kill(ready["pid"], signal.SIGKILL)
-    own_server.log.wait_for("engine_lost", within_s=10)
-    status, body = own_server.get("/health/ready")
+def test_readiness_is_lost_while_the_engine_restarts(wounded: ServerProcess):
+    pid = kill_engine(wounded)
+    status, body = wounded.get("/health/ready")
 
     assert status == 503
     assert "engine" in body.decode()
-    own_server.log.wait_for(
-        "engine_ready", within_s=60, matching=lambda line: line["pid"] != ready["pid"]
+    wounded.log.wait_for(
+        "engine_ready",
+        within_s=60,
+        matching=lambda _: wounded.log.events("engine_ready")[-1]["pid"] != pid,
     )
-    assert own_server.get("/health/ready")[0] == 200
+    assert wounded.get("/health/ready")[0] == 200
 
 
 def test_sigterm_drains_gives_streams_an_end_and_exits_zero(own_server: ServerProcess):

@@ -15,7 +15,7 @@ import openai
 import pytest
 
 from antiphon.actors.prompts.prompts import FRESH_S
-from antiphon.testing.databases import PrivatePostgres, private_postgres
+from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.process import ServerProcess, running_server
 
 pytestmark = pytest.mark.engine
@@ -72,34 +72,33 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    model_dir: Path, postgres: PrivatePostgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     """`house` is in force for everybody, and `tutor` for the alias."""
     config = tmp_path_factory.mktemp("prompts") / "settings.toml"
     config.write_text(SETTINGS)
-    with private_postgres() as postgres:
-        environment = {"ANTIPHON_DATABASE_URL": postgres.another()}
-        with (
-            running_server(config, **environment) as one,
-            running_server(config, **environment) as other,
-        ):
-            pair = Pair(
-                servers=(one, other), environment=environment, config=config, postgres=postgres
-            )
-            for name, texts in {
-                "house": ["You speak of the sea.", "You speak of the sky."],
-                "tutor": ["You teach."],
-                "guide": ["Greet {{name}}."],
-            }.items():
-                for text in texts:
-                    pair.prompts("add", name, "-", text=text)
-            with pytest.raises(openai.InternalServerError) as early:
-                ask(pair.clients()[0])
-            assert early.value.code == "prompt_unavailable"
-            assert b"no version of prompt 'house'" in one.get("/health/ready")[1]
-            for name in ("house", "tutor"):
-                pair.await_activation(name, pair.prompts("activate", name, "1", "--json"))
-            pair.prompts("activate", "guide", "1")
-            yield pair
+    environment = {"ANTIPHON_DATABASE_URL": postgres.another()}
+    with (
+        running_server(config, **environment) as one,
+        running_server(config, **environment) as other,
+    ):
+        pair = Pair(servers=(one, other), environment=environment, config=config, postgres=postgres)
+        for name, texts in {
+            "house": ["You speak of the sea.", "You speak of the sky."],
+            "tutor": ["You teach."],
+            "guide": ["Greet {{name}}."],
+        }.items():
+            for text in texts:
+                pair.prompts("add", name, "-", text=text)
+        with pytest.raises(openai.InternalServerError) as early:
+            ask(pair.clients()[0])
+        assert early.value.code == "prompt_unavailable"
+        assert b"no version of prompt 'house'" in one.get("/health/ready")[1]
+        for name in ("house", "tutor"):
+            pair.await_activation(name, pair.prompts("activate", name, "1", "--json"))
+        pair.prompts("activate", "guide", "1")
+        yield pair
 
 
 def ask(

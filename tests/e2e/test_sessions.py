@@ -17,7 +17,7 @@ from antiphon.settings import (
     QueueSettings,
     RetentionSettings,
 )
-from antiphon.testing.databases import PrivatePostgres, private_postgres
+from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.examples import Block, blocks, play
 from antiphon.testing.scripted_server import ScriptedServer, scripted_server
 from antiphon.testing.tenants import antiphon
@@ -36,12 +36,6 @@ def session(*words: str) -> Block:
     """The one that has all of these in it."""
     [found] = [block for block in SESSIONS if all(word in block.text for word in words)]
     return found
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PrivatePostgres]:
-    with private_postgres() as server:
-        yield server
 
 
 def environment(folder: Path, **others: str) -> dict[str, str]:

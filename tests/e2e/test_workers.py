@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from antiphon.ids import LOCAL_USER, ConversationId
 from antiphon.persistence.bridge import open_store
 from antiphon.records import Page
 from antiphon.storage import Store
-from antiphon.testing.databases import private_postgres
+from antiphon.testing.databases import PrivatePostgres
 from antiphon.testing.process import ServerProcess, running_server
 
 pytestmark = pytest.mark.engine
@@ -87,16 +86,14 @@ class Place:
         return [memory.text for memory in memories]
 
 
-def places(kind: str, folder: Path, **environment: str) -> Iterator[Place]:
+def places(folder: Path, postgres: PrivatePostgres | None, **environment: str) -> Iterator[Place]:
     settings = folder / "antiphon.toml"
     settings.write_text(SETTINGS, encoding="utf-8")
-    with ExitStack() as stack:
-        url = f"sqlite:///{folder}/antiphon.db"
-        if kind == "postgresql":
-            url = stack.enter_context(private_postgres()).another()
-        own = {"ANTIPHON_DATABASE_URL": url, **environment}
-        server = stack.enter_context(running_server(settings, **own))
-        client = stack.enter_context(httpx2.Client(base_url=server.base_url, timeout=60))
+    url = f"sqlite:///{folder}/antiphon.db" if postgres is None else postgres.another()
+    with (
+        running_server(settings, ANTIPHON_DATABASE_URL=url, **environment) as server,
+        httpx2.Client(base_url=server.base_url, timeout=60) as client,
+    ):
         yield Place(server, client, url, folder)
 
 
@@ -104,13 +101,15 @@ def places(kind: str, folder: Path, **environment: str) -> Iterator[Place]:
 def place(
     request: pytest.FixtureRequest, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    yield from places(request.param, tmp_path_factory.mktemp("workers"))
+    is_on_postgres = request.param == "postgresql"
+    postgres = request.getfixturevalue("postgres") if is_on_postgres else None
+    yield from places(tmp_path_factory.mktemp("workers"), postgres)
 
 
 @pytest.fixture
 def slow_place(model_dir: Path, tmp_path: Path) -> Iterator[Place]:
     """Workers wait before they write."""
-    yield from places("sqlite", tmp_path, ANTIPHON_FAULTS="seed=1 worker.write=slow:4@1")
+    yield from places(tmp_path, None, ANTIPHON_FAULTS="seed=1 worker.write=slow:4@1")
 
 
 def test_a_conversation_gets_a_title_unless_it_has_one(place: Place):
