@@ -47,7 +47,8 @@ _INTERRUPTED = 128 + signal.SIGINT
     type=click.Path(exists=True, dir_okay=False, readable=True),
     multiple=True,
     metavar="FILE",
-    help="Send this file with the message, or with the first one; may be given several times.",
+    help="Send this file or picture with the message, or with the first one; may be given several "
+    "times.",
 )
 @click.option("--plain", is_flag=True, help="Show text as it comes, without drawing Markdown.")
 @click.option(

@@ -391,3 +391,5 @@ class Receipt:
     rows: dict[str, int]
     contents: tuple[str, ...] = ()
     """SHA-256 of file contents to be removed from the content folder."""
+    is_unfinished: bool = False
+    """Whether some of it, which nothing shows any more, is left to be removed."""

@@ -10,13 +10,17 @@ from antiphon.ids import FileId, UserId
 from antiphon.sources import FileSearch, Found, Source
 from antiphon.views import ShownFile
 
+LOOKED_BACK = 2
+"""So many messages before the one that is to be answered may say what it means: further ones are of
+something else."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesAsked:
     """What a turn wants of files. `files` are those that its messages bring along, in order and
     with their names, which are all that is known of one that is gone; `question` is the message
-    that is to be answered, `before` what its user has said before that, the latest first. What is
-    shown whole has to be within `room` tokens."""
+    that is to be answered, `before` the LOOKED_BACK messages that its user has sent before it, the
+    latest first. What is shown whole has to be within `room` tokens."""
 
     user: UserId
     question: str

@@ -322,7 +322,8 @@ class Store(ContextStore, DocumentStore, Protocol):
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         """Remove what has outlived its time: old claims, expired files, responses and events past
-        their retention, suspensions that have ended. Some at a time."""
+        their retention, suspensions that have ended; what deletions have left. Some at a
+        time."""
 
 
 READS = frozenset(

@@ -4,6 +4,8 @@ background work, summaries, memory and system prompts."""
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
+import trio
+
 from antiphon.context_records import Memory, PromptActivation, PromptVersion, Summary
 from antiphon.ids import ConversationId, ItemId, MemoryId, NodeId, UserId
 from antiphon.persistence import (
@@ -16,6 +18,7 @@ from antiphon.persistence import (
     work,
 )
 from antiphon.persistence.memories import add as add_memories
+from antiphon.persistence.pace import Pace
 from antiphon.persistence.port import Database, Transaction
 from antiphon.persistence.work import finish as finish_work
 from antiphon.persistence.work import renew as renew_work
@@ -24,12 +27,19 @@ from antiphon.records import Page, PendingWork, Receipt
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_REMOVING_S = 3.0
+"""So long one unit of work removes what was too much for one transaction, and then lets the
+database tidy up: both end within a store's deadline. The rest is for the next clean-up."""
+_ANSWER_S = 1.0
+"""Of the time that its caller waits, the part in which what was done is said."""
+
 
 class SqlContextStore:
     """A `context_storage.ContextStore`, and how every method of a store is run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._pace = Pace()
 
     async def take_work(
         self, owner: NodeId, now_ms: int, *, lease_ms: int, limit: int = 8
@@ -115,13 +125,19 @@ class SqlContextStore:
         return await self._database.write(lambda tx: work(tx, *args, **options))
 
     async def _tidied(self, receipt: Receipt | None) -> Receipt | None:
+        """What was deleted is deleted: that letting go of it takes longer than its caller waits is
+        no failure, and the next clean-up goes on with it."""
         if receipt is not None:
-            await self._tidy()
+            with trio.move_on_at(trio.current_effective_deadline() - _ANSWER_S):
+                await self._tidy()
         return receipt
 
-    async def _tidy(self, *, deleted: bool = True) -> None:
+    async def _tidy(self, *, deleted: bool = True) -> bool:
         """Let go of what was deleted everywhere, first of what was too much for one transaction,
-        whoever began with it."""
-        while await self._write(documents.remove_some):
-            deleted = True
+        whoever began with it. False where some of that is left."""
+        until, is_removed = trio.current_time() + _REMOVING_S, False
+        while not is_removed and trio.current_time() < until:
+            is_removed = not await self._pace.step(self._database, documents.remove_some)
+            deleted = deleted or not is_removed
         await self._database.tidy(deleted=deleted)
+        return is_removed

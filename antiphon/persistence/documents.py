@@ -103,7 +103,7 @@ _DELETE_PARTS = {
 _DELETE = statement("documents.delete", "DELETE FROM documents WHERE id = ANY($1)")
 
 REMOVED_AT_ONCE = 2000
-"""Chunks that one transaction removes: some hundredths of a second."""
+"""Chunks that the transaction of a deletion removes itself: some hundredths of a second."""
 
 
 async def held_files(tx: Transaction, user: UserId, ids: Sequence[FileId]) -> dict[FileId, File]:
@@ -203,7 +203,7 @@ async def remove_unneeded(tx: Transaction, ids: Sequence[str]) -> Counter[str]:
     return gone
 
 
-async def remove_some(tx: Transaction) -> bool:
+async def remove_some(tx: Transaction, most: int) -> bool:
     """Some chunks of a document that is gone. False when none are left of any."""
     row = await tx.fetchrow(_ANY_REMOVAL)
     if row is None:
@@ -212,8 +212,8 @@ async def remove_some(tx: Transaction) -> bool:
     if await tx.fetchrow(_HOLD_REMOVAL, number) is None:
         return True  # another server has removed the last of it
     places = _places(number)
-    counts = [await tx.execute(sql, *places, REMOVED_AT_ONCE) for sql in _DELETE_FIRST.values()]
-    if max(counts) < REMOVED_AT_ONCE:
+    counts = [await tx.execute(sql, *places, most) for sql in _DELETE_FIRST.values()]
+    if max(counts) < most:
         await tx.execute(_END_REMOVAL, number)
     return True
 

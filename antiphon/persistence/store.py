@@ -1,6 +1,7 @@
 """The store: the contract's methods, each one unit of work on a database, whichever it is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon.finding import FoundPage
 from antiphon.ids import (
@@ -133,9 +134,7 @@ class SqlStore(SqlDocumentStore):
             removed.add(step)
             if not step.rows.total():
                 break
-        receipt = await self._write(deletion.rest_of_user, user, now_ms, removed)
-        await self._tidy()
-        return receipt
+        return await self._tidied(await self._write(deletion.rest_of_user, user, now_ms, removed))
 
     async def create_conversation(
         self, conversation: Conversation, items: Sequence[Item] = ()
@@ -340,5 +339,5 @@ class SqlStore(SqlDocumentStore):
 
     async def expire(self, now_ms: int, *, limit: int = 500) -> Receipt:
         receipt = await self._write(expiry.expire, self._retention, now_ms, limit)
-        await self._tidy(deleted=bool(receipt.rows))
-        return receipt
+        is_removed = await self._tidy(deleted=bool(receipt.rows))
+        return replace(receipt, is_unfinished=not is_removed)

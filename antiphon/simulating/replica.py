@@ -129,27 +129,16 @@ class Replica:
         prompts, tokens, attended = engine.backlog()
         work = engine.work()
         outlook = self.schedule.outlook(workload, now)
-        # Not `replace`, which takes as long as all the rest.
-        return Outlook(
-            lane=outlook.lane,
-            free_slots=outlook.free_slots,
-            free_blocks=outlook.free_blocks,
-            block_size=outlook.block_size,
-            running=outlook.running,
-            reserved_blocks=outlook.reserved_blocks,
+        return outlook.with_inside(
             shared=outlook.shared,
-            overtaking=outlook.overtaking,
-            longest_wait_s=outlook.longest_wait_s,
-            ahead=outlook.ahead,
             ahead_prompt_tokens=outlook.ahead_prompt_tokens,
-            ahead_blocks=outlook.ahead_blocks,
-            first_tokens=outlook.first_tokens,
             decoding=engine.decoding,
             context_tokens=engine.context,
             prefilling=prompts,
             prefill_tokens=max(tokens - work.prefill, 0),
             attended_tokens=max(attended - work.attended, 0),
             step_left_s=engine.step_left_s(now),
+            releases=outlook.releases,
         )
 
     def advance(self) -> Happened:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from antiphon.errors import ApiRefused, ApiUnreachable
 from antiphon.terminal.client import ApiClient
-from antiphon.terminal.wire import Body, Event
+from antiphon.terminal.wire import Body, Event, Part
 
 _WAITS_S = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 7)
 """Between tries to read on; together about what a server takes that is started again."""
@@ -54,7 +54,7 @@ class Answer:
         *,
         model: str,
         conversation: str,
-        files: Sequence[str] = (),
+        files: Sequence[Part] = (),
     ) -> None:
         self._client = client
         self._conversation = conversation
@@ -147,10 +147,10 @@ def stop(client: ApiClient, id: str) -> Stopped:
     return Stopped.ENDING if status in _RUNNING else Stopped.ENDED
 
 
-def _input(text: str, files: Sequence[str]) -> str | list[Body]:
+def _input(text: str, files: Sequence[Part]) -> str | list[Body]:
     if not files:
         return text
-    parts: list[Body] = [{"type": "input_file", "file_id": file} for file in files]
+    parts: list[Body] = [{"type": file.type, "file_id": file.file_id} for file in files]
     if text:
         parts.append({"type": "input_text", "text": text})
     return [{"role": "user", "content": parts}]

@@ -12,7 +12,7 @@ from typing import Protocol, assert_never
 
 from antiphon.errors import ApiRefused, ApiUnreachable
 from antiphon.terminal.answer import Answer, Stopped, stop
-from antiphon.terminal.attached import Attached
+from antiphon.terminal.attached import Attached, check_seen
 from antiphon.terminal.client import ApiClient
 from antiphon.terminal.commands import Do, Mistyped, Say, help_lines, read
 from antiphon.terminal.screen import Paper, Screen
@@ -22,12 +22,13 @@ from antiphon.terminal.telling import (
     figures,
     listed,
     named,
+    pictures,
     sources,
     told_of_lost_stop,
     told_of_stop,
     warnings,
 )
-from antiphon.terminal.wire import Conversation, Event, Item
+from antiphon.terminal.wire import Conversation, Event, Item, Part
 
 _LISTED = 20
 _SHOWN_ITEMS = 6
@@ -101,15 +102,17 @@ class Chat:
 
     def attach(self, typed: str) -> None:
         """Files for the next message. Raises ApiRefused, ApiUnreachable."""
-        self._attached.add(typed)
+        self._attached.add(typed, self._model)
 
     def say(self, text: str) -> bool:
         """Ask, with what is attached, and show the answer; whether there is a whole one. Raises
         ApiRefused, ApiUnreachable."""
+        files = self._attached.parts
+        check_seen(self._client, self._model, files)
         self._attached.note_tried()
-        return self._ask(text, self._attached.ids)
+        return self._ask(text, files)
 
-    def _ask(self, text: str, files: Sequence[str]) -> bool:
+    def _ask(self, text: str, files: Sequence[Part]) -> bool:
         began, first_at, last = time.monotonic(), None, None
         answer: Answer | None = None
         try:
@@ -170,6 +173,8 @@ class Chat:
             self._screen.warn(warning)
         if unseen := fates(response.context.files, is_seen=False):
             self._screen.warn(unseen)
+        for missing in pictures(response.context.images):
+            self._screen.warn(missing)
         if cited := sources(response.output):
             self._screen.note(cited)
         if self._screen.is_rich:
@@ -210,7 +215,11 @@ class Chat:
                 self._screen.note(f"{self._model} answers")
             case "models":
                 self._screen.rows(
-                    [each.id, "answers" if each.id == self._model else ""]
+                    [
+                        each.id,
+                        "sees pictures" if each.vision else "",
+                        "answers" if each.id == self._model else "",
+                    ]
                     for each in self._client.models()
                 )
             case "title":
@@ -275,12 +284,13 @@ class Chat:
         if not asked or not (items[asked[-1]].text or items[asked[-1]].files):
             raise ApiRefused(0, "nothing_said", "There is no message to answer once more.")
         place = asked[-1]
+        check_seen(self._client, self._model, items[place].files)
         if place == 0:
             self._conversation = None
         else:
             self._conversation = self._client.branch(self._known().id, items[place - 1].id)
         self._screen.note("once more, in a copy; the first answer is kept in /list")
-        self._ask(items[place].text, [file.file_id for file in items[place].files])
+        self._ask(items[place].text, items[place].files)
 
     def _stop_running(self) -> None:
         running = self._client.running(self._known().id)

@@ -118,13 +118,13 @@ class ApiClient:
         query: Body = {"stream": "true", "starting_after": number}
         return self._events("GET", f"/v1/responses/{_segment(response)}", query=query)
 
-    def upload(self, file: Path, sent: Callable[[int], None]) -> UploadedFile:
+    def upload(self, file: Path, sent: Callable[[int], None], *, purpose: str) -> UploadedFile:
         """For messages. `sent` is called with the number of bytes that went. Raises OSError, too,
         where the file can't be read."""
         name = file.name.encode("utf-8", "replace").decode()
         with CountedFile(file, sent) as content, self._heard():
             answer = self._http.post(
-                "/v1/files", data={"purpose": "user_data"}, files={"file": (name, content)}
+                "/v1/files", data={"purpose": purpose}, files={"file": (name, content)}
             )
         return self._decoded(answer, UploadedFile)
 

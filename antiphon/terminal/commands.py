@@ -23,7 +23,11 @@ COMMANDS = (
     Command(
         name="stop", takes="", help="end an answer that still runs, as after a lost connection"
     ),
-    Command(name="attach", takes="[FILE]", help="send a file with the next message, or say which"),
+    Command(
+        name="attach",
+        takes="[FILE]",
+        help="send a file or picture with the next message, or say which",
+    ),
     Command(name="detach", takes="", help="leave the attached files out"),
     Command(name="model", takes="[NAME]", help="which model answers, or have another one answer"),
     Command(name="models", takes="", help="the models there are"),

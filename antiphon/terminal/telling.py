@@ -2,13 +2,18 @@
 answer, of its files and of the conversation. Pure but for the clock that the figures read."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from antiphon.errors import ApiRefused, ApiUnreachable
 from antiphon.terminal.answer import Stopped
-from antiphon.terminal.wire import Conversation, Item, Part, Response, ShownFile
+from antiphon.terminal.wire import Conversation, Item, Part, Response, ShownFile, ShownImage
 
 _SEEN = frozenset({"whole", "excerpts"})
+_UNSEEN_PICTURES = {
+    "no_vision": "it can't see any",
+    "deleted": "deleted meanwhile",
+    "left_out": "there are too many to show all of them",
+}
 
 
 def advice_on(error: ApiRefused | ApiUnreachable) -> str:
@@ -101,6 +106,30 @@ def fates(files: Iterable[ShownFile], *, is_seen: bool) -> str:
     """What the model was shown of files, in a line: of those that it saw something of, or of those
     that it didn't."""
     return "; ".join(_fate(file) for file in files if (file.fate in _SEEN) == is_seen)
+
+
+def pictures(images: Sequence[ShownImage]) -> list[str]:
+    """How many pictures of the conversation the model was not shown, and why."""
+    told = []
+    for fate, why in _UNSEEN_PICTURES.items():
+        count = sum(image.fate == fate for image in images)
+        if count:
+            told.append(f"The model didn't see {_counted(count)}: {why}.")
+    return told
+
+
+def told_of_blindness(names: Sequence[str], model: str, seeing: Sequence[str]) -> str:
+    """Pictures are to go to a model that sees none; `seeing` are those that do."""
+    which = f"{names[0]} is a picture" if len(names) == 1 else f"{', '.join(names)} are pictures"
+    if seeing:
+        way = f"These can: {', '.join(seeing)}. Choose one with /model, or with --model"
+    else:
+        way = "No model of this server can: say in words what is on it"
+    return f"{which}, and {model} can't see any. {way}. /detach leaves out what is attached."
+
+
+def _counted(count: int) -> str:
+    return "1 picture" if count == 1 else f"{count} pictures"
 
 
 def sources(items: Iterable[Item]) -> str:

@@ -5,9 +5,15 @@ from typing import Any
 
 import msgspec
 
+VISION = "vision"
+"""The purpose of an uploaded picture that a model is to see."""
+FILE, IMAGE = "input_file", "input_image"
+
 
 class Model(msgspec.Struct, frozen=True):
     id: str
+    vision: bool = False
+    """Whether it sees pictures, as far as its server knows."""
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -51,7 +57,7 @@ class Item(msgspec.Struct, frozen=True):
     def files(self) -> tuple[Part, ...]:
         if isinstance(self.content, str):
             return ()
-        return tuple(part for part in self.content if part.type == "input_file" and part.file_id)
+        return tuple(part for part in self.content if part.type in {FILE, IMAGE} and part.file_id)
 
     @property
     def cited(self) -> tuple[Annotation, ...]:
@@ -94,9 +100,16 @@ class ShownFile(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class ShownImage(msgspec.Struct, frozen=True):
+    """What became of a picture of the conversation."""
+
+    fate: str = ""
+
+
 class Context(msgspec.Struct, frozen=True):
     runs: tuple[Run, ...] = ()
     files: tuple[ShownFile, ...] = ()
+    images: tuple[ShownImage, ...] = ()
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -114,6 +127,13 @@ class UploadedFile(msgspec.Struct, frozen=True):
     id: str
     filename: str = ""
     bytes: int = 0
+    purpose: str = ""
+
+    @property
+    def part(self) -> Part:
+        """As a message has it."""
+        kind = IMAGE if self.purpose == VISION else FILE
+        return Part(type=kind, file_id=self.id, filename=self.filename)
 
 
 class Page(msgspec.Struct, frozen=True):

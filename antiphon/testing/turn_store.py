@@ -61,6 +61,8 @@ class TurnStore:
         self.summaries: dict[ConversationId, Summary] = {}
         self.memories_of: dict[UserId, tuple[Memory, ...]] = {}
         self.old_claims = 0
+        self.unfinished = 0
+        """So many clean-ups leave a rest."""
         self.now_ms = 0
 
     async def run(self, work: Callable[[Store], Awaitable[R]]) -> R:
@@ -233,7 +235,15 @@ class TurnStore:
         gone = min(limit, self.old_claims)
         self.old_claims -= gone
         rows = {"idempotency_claims": gone} if gone else {}
-        return Receipt(id="none", subject="expired", deleted_ms=now_ms, rows=rows)
+        is_unfinished = self.unfinished > 0
+        self.unfinished -= is_unfinished
+        return Receipt(
+            id="none",
+            subject="expired",
+            deleted_ms=now_ms,
+            rows=rows,
+            is_unfinished=is_unfinished,
+        )
 
     def _refuse(self, id: ResponseId) -> None:
         if (refusal := self.refusals.get(id)) is not None:

@@ -13,7 +13,7 @@ import trio
 from antiphon.document_records import NewStoreFile
 from antiphon.errors import RecordNotFound
 from antiphon.ids import FileId, VectorStoreId, new_file_batch_id, new_node_id
-from antiphon.persistence import deletion, document_deletion, documents
+from antiphon.persistence import context_store, deletion, document_deletion, documents, pace
 from antiphon.persistence.bridge import TrioDatabase, open_store
 from antiphon.persistence.check import check_database
 from antiphon.persistence.port import Statement, Transaction, Work
@@ -214,6 +214,13 @@ async def test_a_deletion_that_was_cut_short_is_ended_by_the_next_clean_up(
     assert (await check_database(store.database)).problems == ()
 
 
+def in_twelves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However quickly they go."""
+    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 12)
+    monkeypatch.setattr(pace, "LEAST", 12)
+    monkeypatch.setattr(pace, "MOST", 12)
+
+
 async def chunks_left(store: SqlStore) -> int:
     async def count(tx: Transaction) -> int:
         rows = await tx.fetch(Statement("test", "SELECT COUNT(*) FROM chunks"))
@@ -225,7 +232,7 @@ async def chunks_left(store: SqlStore) -> int:
 async def test_a_large_file_is_gone_at_once_and_its_chunks_go_some_at_a_time(
     store: SqlStore, writer: Writer, url: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 12)
+    in_twelves(monkeypatch)
     other = await Writer.new(store)
     mark, kept = secrets.token_hex(8), secrets.token_hex(8)
     vectors, file = await searched(store, writer, mark, "a")
@@ -280,11 +287,11 @@ async def test_a_removal_that_was_cut_short_goes_on_with_the_next_clean_up(
     store: SqlStore, other: SqlStore, writer: Writer, url: str, monkeypatch: pytest.MonkeyPatch
 ):
     """And what is made of the same content meanwhile stays."""
-    monkeypatch.setattr(documents, "REMOVED_AT_ONCE", 12)
+    in_twelves(monkeypatch)
     mark, kept = secrets.token_hex(8), secrets.token_hex(8)
     _, file = await searched(store, writer, mark, "a")
     await store.database.write(lambda tx: deletion.file(tx, writer.user, file, 9))
-    assert await store.database.write(documents.remove_some)
+    assert await store.database.write(lambda tx: documents.remove_some(tx, 12))
     again = await a_stored_file(store, writer.user, "a", media_type=f"text/{mark}")
     vectors = await store.create_vector_store(
         a_vector_store(writer.user), [NewStoreFile(file=again)]
@@ -299,7 +306,53 @@ async def test_a_removal_that_was_cut_short_goes_on_with_the_next_clean_up(
     assert await chunks_left(store) == 20
     assert len(await store.search_text(writer.user, [vectors.id], [kept], 50)) == 20
     assert (await check_database(store.database)).problems == ()
-    assert await store.database.write(documents.remove_some) is False
+    assert await store.database.write(lambda tx: documents.remove_some(tx, 12)) is False
+
+
+async def test_who_deletes_a_huge_file_does_not_wait_for_the_last_of_it(
+    store: SqlStore, writer: Writer, url: str, monkeypatch: pytest.MonkeyPatch
+):
+    in_twelves(monkeypatch)
+    other = await Writer.new(store)
+    mark, kept = secrets.token_hex(8), secrets.token_hex(8)
+    vectors, file = await searched(store, writer, mark, "a")
+    await searched(store, other, kept, "b")
+
+    monkeypatch.setattr(context_store, "_REMOVING_S", 0.0)
+    receipt = await store.delete_file(writer.user, file, 9)
+
+    assert receipt is not None
+    assert receipt.rows["chunks"] == 40
+    assert await chunks_left(store) == 80
+    assert await store.file(writer.user, file) is None
+    assert await store.search_text(writer.user, [vectors], [mark], 9) == ()
+    assert await store.delete_file(writer.user, file, 9) is None
+    assert (await store.expire(1)).is_unfinished
+    monkeypatch.undo()
+    assert not (await store.expire(1)).is_unfinished
+    assert await chunks_left(store) == 40
+    found = await store.vector_store(writer.user, vectors)
+    assert found is not None
+    await store.update_vector_store(replace(found, name="", metadata={}))
+    await store.database.tidy()
+    await gone(store, url, mark, kept)
+
+
+async def test_a_deletion_is_told_though_letting_go_of_it_takes_longer_than_there_is_time(
+    store: SqlStore, writer: Writer, monkeypatch: pytest.MonkeyPatch
+):
+    file = await a_stored_file(store, writer.user)
+    monkeypatch.setattr(context_store, "_ANSWER_S", 60.0)
+
+    async def for_ever(*, deleted: bool = True) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(store.database, "tidy", for_ever)
+    with trio.fail_after(60.2):
+        receipt = await store.delete_file(writer.user, file, 9)
+
+    assert receipt is not None
+    assert await store.file(writer.user, file) is None
 
 
 async def test_deleting_while_files_are_put_in_leaves_nothing_half(

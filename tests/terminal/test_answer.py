@@ -12,6 +12,7 @@ from antiphon.errors import ApiRefused, ApiUnreachable
 from antiphon.terminal import answer as module
 from antiphon.terminal.answer import Answer, Stopped
 from antiphon.terminal.client import ApiClient
+from antiphon.terminal.wire import Part
 
 Reply = httpx2.Response | Exception | BaseException
 URL = "http://127.0.0.1:8000"
@@ -278,14 +279,15 @@ def test_where_no_answer_is_found_nobody_says_that_it_was_stopped(asked: Answer,
 
 def test_files_stand_before_the_text(client: ApiClient, script: Script):
     script.replies = [stream(created(), completed(1))]
-    told(Answer(client, "what?", model="m", conversation="c", files=("file-1", "file-2")))
+    files = (Part(type="input_file", file_id="file-1"), Part(type="input_image", file_id="file-2"))
+    told(Answer(client, "what?", model="m", conversation="c", files=files))
 
     assert script.bodies[0]["input"] == [
         {
             "role": "user",
             "content": [
                 {"type": "input_file", "file_id": "file-1"},
-                {"type": "input_file", "file_id": "file-2"},
+                {"type": "input_image", "file_id": "file-2"},
                 {"type": "input_text", "text": "what?"},
             ],
         }

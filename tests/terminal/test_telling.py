@@ -5,8 +5,8 @@ import pytest
 
 from antiphon.errors import ApiUnreachable
 from antiphon.terminal.answer import Stopped
-from antiphon.terminal.telling import advice_on, fates, sources, told_of_stop
-from antiphon.terminal.wire import Item, Response, ShownFile
+from antiphon.terminal.telling import advice_on, fates, pictures, sources, told_of_stop
+from antiphon.terminal.wire import Item, Response, ShownFile, ShownImage
 
 FILES = (
     ShownFile(filename="a.txt", fate="whole"),
@@ -28,6 +28,16 @@ def test_files_that_were_not_shown_are_told_with_the_reason():
         "e.pdf: not shown, still being read: ask again in a moment; "
         "f.txt: not shown, it was deleted"
     )
+
+
+def test_pictures_that_were_not_shown_are_counted_with_the_reason():
+    seen = [ShownImage(fate=fate) for fate in ("shown", "no_vision", "left_out", "left_out")]
+
+    assert pictures(seen) == [
+        "The model didn't see 1 picture: it can't see any.",
+        "The model didn't see 2 pictures: there are too many to show all of them.",
+    ]
+    assert pictures(seen[:1]) == []
 
 
 def test_each_file_that_an_answer_is_from_is_named_once():

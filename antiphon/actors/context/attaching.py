@@ -1,15 +1,16 @@
 """What a turn's messages want of files, and the turn with what was found of them. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from antiphon.actors.context.material import with_files
 from antiphon.events import Message, Turn
 from antiphon.ids import FileId, UserId
 from antiphon.messages import file_note
 from antiphon.ports import ModelCard
-from antiphon.retrieval import FilesAsked, Gathered
+from antiphon.retrieval import LOOKED_BACK, FilesAsked, Gathered
 from antiphon.sources import FileSearch
 
 _ATTACHED = re.compile(r"^\[Attached file: .*\]$", re.MULTILINE)
@@ -29,12 +30,13 @@ def asked_of(
     """None where it wants nothing. `cards` are the models that it may be answered by."""
     if not files and search is None:
         return None
-    question, *before = _said_by_user(turn.messages) or [""]
+    said = _said_by_user(turn.messages)
+    question = next(said, "")
     window = next((card.window for card in cards if card.name == turn.model), 0)
     return FilesAsked(
         user=user,
         question=question,
-        before=tuple(filter(None, before)),
+        before=tuple(islice(filter(None, said), LOOKED_BACK)),
         files=files,
         search=search,
         room=window // _WINDOW_SHARE,
@@ -56,10 +58,12 @@ def attached(turn: Turn, gathered: Gathered) -> Turn:
     )
 
 
-def _said_by_user(messages: Sequence[Message]) -> list[str]:
-    """The latest first, which is what is to be answered; each without the names of its files."""
-    said = [each.content for each in reversed(messages) if each.role == "user"]
-    return [_ATTACHED.sub("", text).strip() for text in said]
+def _said_by_user(messages: Sequence[Message]) -> Iterator[str]:
+    """The latest first, which is what is to be answered; each without the names of its files. As
+    far back as is asked for: a conversation is long, and a message may be."""
+    for each in reversed(messages):
+        if each.role == "user":
+            yield _ATTACHED.sub("", each.content).strip()
 
 
 def named(messages: Sequence[Message], files: Mapping[FileId, str]) -> tuple[Message, ...]:

@@ -7,8 +7,8 @@ searched for as it is and together with that, one that stands by itself as it is
 import re
 from collections.abc import Sequence
 
-_BACK = 2
-"""So many messages at most are looked back at: further ones are of something else."""
+from antiphon.retrieval import LOOKED_BACK
+
 _LONGEST = 400
 """Characters of an earlier message: its beginning. More would count for more than what is asked."""
 _SHORT = 4
@@ -32,7 +32,7 @@ def searched_for(question: str, before: Sequence[str]) -> tuple[str, ...]:
     latest first, as it takes until something stands by itself. Where nothing is asked, nothing is
     added."""
     texts = [question]
-    for earlier in before[:_BACK]:
+    for earlier in before[:LOOKED_BACK]:
         if not question.strip() or not leans(texts[-1]):
             break
         texts.append(earlier[:_LONGEST])

@@ -161,21 +161,9 @@ class Forecast:
         if shared is not None and shared.short:
             found = self._expected_releases(outlook, max_tokens, shared.lanes, 0)
             shared = replace(shared, releases=found)
-        # Not `replace`, which takes as long as all the rest.
-        return Outlook(
-            lane=outlook.lane,
-            free_slots=outlook.free_slots,
-            free_blocks=outlook.free_blocks,
-            block_size=outlook.block_size,
-            running=outlook.running,
-            reserved_blocks=outlook.reserved_blocks,
+        return outlook.with_inside(
             shared=shared,
-            overtaking=outlook.overtaking,
-            longest_wait_s=outlook.longest_wait_s,
-            ahead=outlook.ahead,
             ahead_prompt_tokens=outlook.ahead_prompt_tokens * self._new_share,
-            ahead_blocks=outlook.ahead_blocks,
-            first_tokens=outlook.first_tokens,
             decoding=mirror.decoding,
             context_tokens=mirror.context,
             prefilling=mirror.prefilling,

@@ -3,6 +3,9 @@ is room for."""
 
 from typing import Any
 
+import pytest
+
+from antiphon.actors.context import attaching
 from antiphon.actors.context.attaching import asked_of, attached, named
 from antiphon.actors.context.material import joined, with_files
 from antiphon.actors.context.parts import Part
@@ -134,6 +137,33 @@ def test_a_turn_asks_with_what_its_user_said_last():
     assert (
         asked_of(turn, user=UserId("u"), files={}, search=None, cards=[CARD], may_cite=True) is None
     )
+
+
+def test_of_a_long_conversation_only_what_may_be_searched_for_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    looked_at = list[str]()
+
+    class Watched:
+        def sub(self, _: str, text: str) -> str:
+            looked_at.append(text)
+            return text
+
+    monkeypatch.setattr(attaching, "_ATTACHED", Watched())
+    turn = a_turn(*said(*(("user", f"message {number}") for number in range(300))))
+
+    asked = asked_of(
+        turn,
+        user=UserId("u"),
+        files={FileId("f"): "a.pdf"},
+        search=None,
+        cards=[CARD],
+        may_cite=True,
+    )
+
+    assert asked is not None
+    assert asked.before == ("message 298", "message 297")
+    assert looked_at == ["message 299", "message 298", "message 297"]
 
 
 def test_a_turn_without_anything_found_stays_as_it_is():

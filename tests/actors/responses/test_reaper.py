@@ -181,6 +181,18 @@ async def test_what_is_too_old_goes_however_much_it_is(autojump_clock: object) -
     assert store.calls.count("expire") == 3
 
 
+async def test_what_is_left_of_a_large_removal_is_gone_on_with_at_once(
+    autojump_clock: object,
+) -> None:
+    store = TurnStore()
+    store.unfinished = 2
+
+    async with running_answers(store=store, reaper=True):
+        await trio.sleep(1)
+
+    assert store.calls.count("expire") == 3
+
+
 async def test_what_is_ended_late_is_billed_for_what_it_used(autojump_clock: object) -> None:
     async with running_answers(reaper=True) as answers:
         watcher = await answers.create("resp_1")
