@@ -30,6 +30,30 @@ _BRING = """(target, { how, name, type, bytes }) => {
     }
   }
 }"""
+_PASTE_TEXT = """(field, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text/plain', text);
+  const paste = new ClipboardEvent('paste', { clipboardData, cancelable: true });
+  // A browser puts in by itself what nobody else has taken.
+  if (field.dispatchEvent(paste)) document.execCommand('insertText', false, text);
+}"""
+_WATCH_FRAMES = """() => {
+  window.longest = 0;
+  let last = performance.now();
+  const look = (now) => {
+    window.longest = Math.max(window.longest, now - last);
+    last = now;
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+_LISTEN = """() => {
+  window.heard = [];
+  for (const each of document.querySelectorAll('[aria-live], [role=status], [role=alert]')) {
+    new MutationObserver(() => window.heard.push(each.textContent))
+      .observe(each, { childList: true, characterData: true, subtree: true });
+  }
+}"""
 _LENGTH = """(length) => {
   const last = [...document.querySelectorAll('.turn .markdown')].at(-1);
   return last && last.textContent.length > length;
@@ -92,6 +116,14 @@ class ChatPage:
         self.page.wait_for_selector("html[data-ready]")
         return self
 
+    def enter(self, key: str) -> "ChatPage":
+        """Open a page that asks for a key, and give it one."""
+        self.page.goto(self.url)
+        self.page.get_by_role("textbox", name="API key").fill(key)
+        self.press("Continue")
+        self.page.wait_for_selector("html[data-ready]")
+        return self
+
     def reload(self) -> None:
         self.page.reload()
         self.page.wait_for_selector("html[data-ready]")
@@ -151,6 +183,19 @@ class ChatPage:
         self.field.evaluate(_BRING, file)
         self.page.locator(".composer .file-chip:is(.ready, .failed)", has_text=name).wait_for()
 
+    def paste(self, text: str) -> None:
+        """Into the message, at once."""
+        self.field.focus()
+        self.field.evaluate(_PASTE_TEXT, text)
+
+    def watch_frames(self) -> None:
+        """From now on `longest_frame_ms` is known."""
+        self.page.evaluate(_WATCH_FRAMES)
+
+    def listen(self) -> None:
+        """From now on `heard` is what a screen reader would say by itself."""
+        self.page.evaluate(_LISTEN)
+
     def choose(self, known: str, choice: str) -> None:
         """From the menu of a conversation in the list."""
         entry = self.entry(known)
@@ -194,6 +239,16 @@ class ChatPage:
         """What there is in the last answer that text has none of, and what came of it."""
         found: list[str] = self.last.locator(".markdown").evaluate(_ALIVE)
         return found
+
+    @property
+    def longest_frame_ms(self) -> float:
+        longest: float = self.page.evaluate("() => window.longest")
+        return longest
+
+    @property
+    def heard(self) -> list[str]:
+        heard: list[str] = self.page.evaluate("() => window.heard")
+        return heard
 
     @property
     def notices(self) -> list[str]:

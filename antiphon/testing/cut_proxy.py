@@ -1,5 +1,5 @@
 """A door in front of a server: TCP through and through, whose connections a test may cut, and which
-may swallow what begins in a certain way."""
+may swallow what begins in a certain way, or lose what is answered."""
 
 import contextlib
 import selectors
@@ -12,7 +12,7 @@ _PIECE_BYTES = 65_536
 
 
 class CutProxy:
-    """`api` is where clients go. `swallowed` is set when something was."""
+    """`api` is where clients go. `swallowed` and `lost` are set when something was."""
 
     def __init__(self, listener: socket.socket, to: Address) -> None:
         self._listener = listener
@@ -20,12 +20,19 @@ class CutProxy:
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._lock = threading.Lock()
         self._swallows: bytes | None = None
+        self._loses: bytes | None = None
         self.swallowed = threading.Event()
+        self.lost = threading.Event()
         self.api = "http://{}:{}".format(*listener.getsockname()[:2])
 
     def swallow(self, beginning: bytes | None) -> None:
         """From now on a request that begins so never arrives, and its connection hangs."""
         self._swallows = beginning
+
+    def lose(self, mark: bytes) -> None:
+        """The next piece of an answer that has this in it never arrives, and its connection
+        ends."""
+        self._loses = mark
 
     def cut(self) -> int:
         """Every connection there is; how many."""
@@ -74,6 +81,10 @@ class CutProxy:
                     assert isinstance(source, socket.socket)
                     data = source.recv(_PIECE_BYTES)
                     if not data:
+                        return
+                    if self._loses and source is server and self._loses in data:
+                        self._loses = None
+                        self.lost.set()
                         return
                     if self._swallows and source is client and data.startswith(self._swallows):
                         is_swallowing = True

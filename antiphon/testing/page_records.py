@@ -1,6 +1,7 @@
 """What a server has of that which its page shows: conversations, items and answers, asked for over
 the API, and the slots that answers hold."""
 
+import re
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,8 @@ from antiphon.testing.process import ServerProcess
 
 _GONE_WITHIN_S = 60.0
 _FREED_WITHIN_S = 60.0
+_SUMMARISED_WITHIN_S = 180.0
+_SUMMARISED = re.compile(rb'^antiphon_work_total{kind="summary",outcome="(extract|model)"', re.M)
 
 Json = dict[str, Any]
 
@@ -30,13 +33,14 @@ def said(server: ServerProcess, title: str, *messages: tuple[str, str]) -> str:
     return str(answer.json()["id"])
 
 
-def items(server: ServerProcess, conversation: str) -> list[Json]:
-    return _listed(server, f"conversations/{conversation}/items")
-
-
-def responses(server: ServerProcess, conversation: str) -> list[Json]:
+def items(server: ServerProcess, conversation: str, key: str = "") -> list[Json]:
     """The newest first."""
-    return _listed(server, f"responses?conversation={conversation}")
+    return _listed(server, f"conversations/{conversation}/items", key)
+
+
+def responses(server: ServerProcess, conversation: str, key: str = "") -> list[Json]:
+    """The newest first."""
+    return _listed(server, f"responses?conversation={conversation}", key)
 
 
 def text_of(response: Json) -> str:
@@ -75,8 +79,17 @@ def until_freed(server: ServerProcess, request: str) -> None:
     )
 
 
-def _listed(server: ServerProcess, path: str) -> list[Json]:
-    answer = httpx2.get(f"{server.base_url}/{path}")
+def until_summarised(server: ServerProcess) -> None:
+    """Until the first summary of all has been made, in the background. Raises TimeoutError."""
+    last = time.monotonic() + _SUMMARISED_WITHIN_S
+    while not _SUMMARISED.search(server.get("/metrics")[1]):
+        if time.monotonic() > last:
+            raise TimeoutError("there is no summary")
+
+
+def _listed(server: ServerProcess, path: str, key: str = "") -> list[Json]:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    answer = httpx2.get(f"{server.base_url}/{path}", headers=headers)
     answer.raise_for_status()
     found: list[Json] = answer.json()["data"]
     return found

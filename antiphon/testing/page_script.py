@@ -1,6 +1,8 @@
-"""What the model says in tests of the chat page: whatever the message asks it to."""
+"""What the model says in tests of the chat page: whatever the message asks it to, or, of a real
+model, whatever it is given no choice but to say."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from antiphon.testing.page_server import endless, words_of
 
@@ -22,6 +24,18 @@ bell \x07 escape \x1b[31m null \x00 override \u202egnp.exe\u202c end
 | a | b |
 |---|---|
 """
+
+
+def dictated(text: str, name: str = "text") -> dict[str, Any]:
+    """Fields of a question that a real model answers with nothing but this, in an object."""
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "enum": [text]}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "name": "dictated", "strict": True, "schema": schema}
+    return {"temperature": 0, "max_output_tokens": 300, "text": {"format": form}}
 
 
 def script(text: str) -> Iterable[str] | None:

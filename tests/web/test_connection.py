@@ -3,13 +3,11 @@
 import os
 import signal
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from antiphon.testing.cut_proxy import cut_proxy
 from antiphon.testing.page_records import items, responses
 from antiphon.testing.page_script import script
 from antiphon.testing.page_server import page_settings, scripted_replica
@@ -51,67 +49,17 @@ def test_what_was_sent_without_a_network_is_sent_once_it_is_there(server, chat):
     assert len(responses(server, chat.conversation)) == 1
 
 
-class Cut:
-    """A way to the server that loses the answer to a request when it is told to."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self.target = target
-        self.losing = False
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()
-
-    def serve(self) -> None:
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(self.target)
-            threading.Thread(target=self._up, args=(near, far), daemon=True).start()
-            threading.Thread(target=self._down, args=(far, near), daemon=True).start()
-
-    def _up(self, near: socket.socket, far: socket.socket) -> None:
-        with near, far:
-            while data := _received(near):
-                far.sendall(data)
-
-    def _down(self, far: socket.socket, near: socket.socket) -> None:
-        while data := _received(far):
-            if self.losing and b"text/event-stream" in data:
-                self.losing = False
-                near.shutdown(socket.SHUT_RDWR)
-                return
-            try:
-                near.sendall(data)
-            except OSError:
-                return
-
-
-def _received(end: socket.socket) -> bytes:
-    try:
-        return end.recv(65_536)
-    except OSError:
-        return b""
-
-
-@pytest.fixture
-def cut(server: ServerProcess) -> Iterator[Cut]:
-    cut = Cut(server.api)
-    threading.Thread(target=cut.serve, daemon=True).start()
-    yield cut
-    cut.listener.close()
-
-
-def test_a_message_whose_answer_was_lost_is_not_sent_twice(server, cut, chat_page):
+def test_a_message_whose_answer_was_lost_is_not_sent_twice(server, chat_page):
     """The server has taken it, and nobody heard that: it is sent again under its key."""
-    chat = chat_page(server)
-    chat.url = f"http://{cut.address[0]}:{cut.address[1]}"
-    chat.open()
-    cut.losing = True
-    chat.asked("count 20")
+    with cut_proxy(server.api) as proxy:
+        chat = chat_page(server)
+        chat.url = proxy.api
+        chat.open()
+        proxy.lose(b"text/event-stream")
+        chat.asked("count 20")
 
-    assert not cut.losing
-    assert chat.answer.endswith(" 19 20")
+        assert proxy.lost.is_set()
+        assert chat.answer.endswith(" 19 20")
     assert len(responses(server, chat.conversation)) == 1
     assert len(items(server, chat.conversation)) == 2
 

@@ -106,20 +106,13 @@ def test_a_list_that_is_hidden_is_out_of_the_way_of_the_keyboard(server, chat_pa
 
 
 def test_a_screen_reader_is_told_once_and_not_for_every_word(chat):
-    chat.page.evaluate(
-        """() => {
-          window.said = [];
-          const live = [...document.querySelectorAll('[aria-live]')];
-          for (const each of live) new MutationObserver(() => window.said.push(each.textContent))
-            .observe(each, { childList: true, characterData: true, subtree: true });
-        }"""
-    )
+    chat.listen()
     chat.asked("count 60")
-    said = chat.page.evaluate("() => window.said")
+    heard = chat.heard
 
-    assert said[0] == "Sent."
-    assert said[-1].startswith("Answer: 1 2 3")
-    assert len(said) <= 3
+    assert heard[0] == "Sent."
+    assert heard[-1].startswith("Answer: 1 2 3")
+    assert len(heard) <= 3
 
 
 def test_each_paragraph_goes_its_own_way(chat):

@@ -6,7 +6,7 @@ import pytest
 from antiphon.testing.accessibility import violations
 from antiphon.testing.browsers import DESKTOP, PHONE, ChatPage
 from antiphon.testing.page_records import responses, said, text_of
-from antiphon.testing.page_script import HOSTILE
+from antiphon.testing.page_script import HOSTILE, dictated
 
 pytestmark = pytest.mark.engine
 
@@ -137,14 +137,7 @@ def test_hostile_text_that_the_model_writes_does_nothing_but_show(chat):
         "<script>window.hacked=1</script><img src=x onerror=window.hacked=2> "
         "[click](javascript:window.hacked=3) <a href=javascript:window.hacked=4>x</a>"
     )
-    schema = {
-        "type": "object",
-        "properties": {"text": {"type": "string", "enum": [hostile]}},
-        "required": ["text"],
-        "additionalProperties": False,
-    }
-    form = {"type": "json_schema", "name": "hostile", "strict": True, "schema": schema}
-    chat.asking(temperature=0, max_output_tokens=200, text={"format": form})
+    chat.asking(**dictated(hostile))
     requested: list[str] = []
     chat.page.on("request", lambda request: requested.append(request.url))
     answer = chat.asked("Go on.")

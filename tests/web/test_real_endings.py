@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from antiphon.testing.browsers import ChatPage
-from antiphon.testing.page_records import held, responses, text_of, until_freed
+from antiphon.testing.cut_proxy import cut_proxy
+from antiphon.testing.page_records import held, items, responses, text_of, until_freed
 from antiphon.testing.process import running_server
 
 pytestmark = pytest.mark.engine
@@ -118,6 +119,27 @@ def test_a_network_that_is_cut_costs_nothing(real, chat):
     assert during == []
     assert letters(text_of(response)).startswith(letters(shown))
     assert letters(chat.answer) == letters(text_of(response))
+
+
+def test_a_connection_that_breaks_costs_no_answer_and_makes_no_second_one(real, chat_page):
+    """First when the server has taken the message, and nobody heard that; then in mid-answer."""
+    with cut_proxy(real.api) as proxy:
+        chat = chat_page(real)
+        chat.url = proxy.api
+        chat.asking(temperature=0, max_output_tokens=400).open()
+        proxy.lose(b"text/event-stream")
+        chat.ask(STORY)
+        chat.until_longer(40)
+        was_lost = proxy.lost.is_set()
+        cut = proxy.cut()
+        chat.until_longer(len(chat.answer) + 80)
+        chat.until_idle()
+    [response] = responses(real, chat.conversation)
+
+    assert was_lost
+    assert cut >= 1
+    assert letters(chat.answer) == letters(text_of(response))
+    assert len(items(real, chat.conversation)) == 2
 
 
 def test_a_server_that_is_killed_in_mid_answer_keeps_what_had_come(model_dir, chat_page, tmp_path):

@@ -80,7 +80,7 @@ def test_context_that_was_left_out_is_told(chat_page, tmp_path):
                 chat.asked(f"say {number} " + "some words to remember for later " * 5)
 
             told = chat.notices
-    assert any("not shown to it at all" in notice for notice in told), told
+    assert any("not shown to the model at all" in notice for notice in told), told
     assert any("This conversation is long" in notice for notice in told)
 
 

@@ -2,11 +2,12 @@
 
 import { Branching } from "./branching.js";
 import { addressed, goTo, settleAt } from "./chat/address.js";
+import { noticesOf } from "./chat/notices.js";
 import { isUnread } from "./chat/reading.js";
 import { NEW, Thread } from "./chat/thread.js";
 import { Library, UNDO_MS } from "./chat/library.js";
 import { ApiError, Unreachable } from "./api/errors.js";
-import { isOver } from "./chat/turns.js";
+import { isOver, isUnsent } from "./chat/turns.js";
 import { rootOf } from "./chat/versions.js";
 import { Naming } from "./naming.js";
 import { Announcer } from "./view/announcer.js";
@@ -62,6 +63,8 @@ export class App {
       failed: (error) => this.failed(error),
     });
     this.thread = new Thread(this.client, null);
+    /** @type {Turn | null} one that came to nothing, whose message is the draft again */
+    this.givenBack = null;
     this.branching = new Branching(this);
     this.naming = new Naming(this);
     /** @type {Map<string, Promise<Json | null>>} those of which nothing more is to come */
@@ -91,8 +94,12 @@ export class App {
 
   /** @param {Json[]} content */
   send(content) {
-    if (this.thread.running) return;
-    this.thread.send(content, this.session.model);
+    const { thread, givenBack } = this;
+    if (thread.running) return;
+    if (givenBack && givenBack === thread.turns.at(-1)) {
+      thread.insteadOf(givenBack, content, this.session.model);
+    } else thread.send(content, this.session.model);
+    this.givenBack = null;
     this.view.scrollToEnd();
     this.announcer.say("Sent.");
   }
@@ -185,10 +192,15 @@ export class App {
   /** @param {Thread} thread @param {Turn} turn */
   #ended(thread, turn) {
     const { live } = turn;
-    if (live?.response?.status === "completed") this.announcer.answered(live.text);
-    else this.announcer.say(live?.refusal || "The answer has ended early.");
-    if (live?.response === null && live.error)
-      this.composer.giveBack(textOfQuestion(turn.user ?? {}));
+    const told = noticesOf(turn).filter((notice) => notice.tone !== "quiet");
+    this.announcer.answered(
+      live?.refusal || live?.text || "",
+      told.map((notice) => notice.text),
+    );
+    if (isUnsent(turn) && thread === this.thread) {
+      const text = textOfQuestion(turn.user ?? {});
+      if (this.composer.giveBack(text, turn.user?.content ?? [])) this.givenBack = turn;
+    }
     if (live?.error instanceof ApiError && live.error.status === 401) this.#askForKey();
     if (thread.conversation)
       this.tabs.tell({ kind: "thread", conversation: thread.conversation.id });
@@ -218,6 +230,7 @@ export class App {
       case "key":
         return this.#askForKey();
       case "edit":
+        if (turn === this.givenBack) return this.composer.focus();
         return this.view.views.get(turn)?.edit();
       case "again":
         return this.branching.again(turn);

@@ -2,6 +2,7 @@
 
 import { goTo } from "./chat/address.js";
 import { versionsAt } from "./chat/versions.js";
+import { isUnsent } from "./chat/turns.js";
 import { textOfQuestion } from "./view/question.js";
 
 /** @typedef {import("./api/client.js").Json} Json */
@@ -20,7 +21,9 @@ export class Branching {
     const { thread, session } = this.app;
     const isLast = thread.turns.at(-1) === turn;
     if (!isLast || turn.items.length > 0) return this.branch(turn, turn.user?.content ?? []);
-    this.app.composer.takeBack(textOfQuestion(turn.user ?? {}));
+    if (turn === this.app.givenBack) {
+      this.app.composer.takeBack(textOfQuestion(turn.user ?? {}));
+    }
     try {
       await thread.again(turn, session.model);
     } catch (error) {
@@ -33,7 +36,10 @@ export class Branching {
     /** @type {Json[]} */
     const parts = turn.user?.content ?? [];
     const files = parts.filter(({ type }) => type === "input_file" || type === "input_image");
-    return this.branch(turn, [...files, { type: "input_text", text }]);
+    const content = [...files, { type: "input_text", text }];
+    const { thread, session } = this.app;
+    if (isUnsent(turn) && !thread.running) return thread.insteadOf(turn, content, session.model);
+    return this.branch(turn, content);
   }
 
   /** @param {Turn} turn @param {Json[]} content */

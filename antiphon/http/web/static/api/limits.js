@@ -1,7 +1,11 @@
 // Where the caller stands with their limits, as the headers of an answer say it.
 
 /**
- * @typedef {{name: "requests" | "tokens", limit: number, remaining: number, resetMs: number}} Limit
+ * @typedef {object} Limit
+ * @property {"requests" | "tokens"} name
+ * @property {number} limit
+ * @property {number} remaining
+ * @property {number} backAt when all of it is there again, as `Date.now()` counts
  */
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
@@ -20,7 +24,7 @@ export function limitsOf(headers) {
       name,
       limit: Number(limit),
       remaining: Number(headers.get(`x-ratelimit-remaining-${name}`)),
-      resetMs: durationMs(headers.get(`x-ratelimit-reset-${name}`) ?? ""),
+      backAt: Date.now() + durationMs(headers.get(`x-ratelimit-reset-${name}`) ?? ""),
     });
   }
   return found;

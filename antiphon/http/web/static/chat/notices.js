@@ -18,6 +18,8 @@ import { spanOf } from "./units.js";
 
 /** Less than this share of a limit is worth a word. */
 const LITTLE = 0.2;
+/** The server's own, of which the page has a newer one every second. */
+const ADVICE = / Please try again in .*\.$/;
 
 /** @param {Turn} turn @returns {Notice[]} */
 export function noticesOf(turn) {
@@ -104,7 +106,7 @@ function contextOf(response) {
   const [dropped, summarised, trimmed] = ["dropped", "summarised", "trimmed"].map(count);
   const parts = [
     summarised && `${messages(summarised)} shown to the model as a summary`,
-    dropped && `${messages(dropped)} not shown to it at all`,
+    dropped && `${messages(dropped)} not shown to the model at all`,
     trimmed && `the middle of ${messages(trimmed)} left out`,
   ].filter(Boolean);
   if (!parts.length) return [];
@@ -201,14 +203,20 @@ function refused(error) {
     return { tone: "error", text: "The server wants a key.", action: "key" };
   }
   if (error.status === 429) {
-    const until = error.retryAt ?? undefined;
-    const rest = (until ?? 0) - Date.now();
-    const when = rest > 0 ? ` You can send it again in ${spanOf(rest)}.` : "";
-    const text = `${sentence(error)}${when}`;
+    const until = error.retryAt;
+    // What is more than the limit by itself is so later, too.
+    if (until === null) return { tone: "warning", text: sentence(error), action: "edit" };
+    const rest = until - Date.now();
+    const when = rest > 0 ? `in ${spanOf(rest)}` : "now";
+    const text = `${sentence(error).replace(ADVICE, "")} You can send it again ${when}.`;
     return { tone: "warning", text, action: "again", until };
   }
   if (error.status === 404 && error.param === null) {
     return { tone: "error", text: "This answer is gone: it was deleted.", action: "again" };
+  }
+  if (error.code === "context_length_exceeded") {
+    const text = `${sentence(error)} A long text can go along as a file.`;
+    return { tone: "error", text, action: "edit" };
   }
   return { tone: "error", text: error.message, action: error.status === 400 ? "edit" : "again" };
 }
@@ -221,11 +229,12 @@ function refused(error) {
 function leftOf(live) {
   /** @type {Notice[]} */
   const found = [];
-  for (const { name, limit, remaining, resetMs } of live.limits) {
-    if (remaining > limit * LITTLE) continue;
+  for (const { name, limit, remaining, backAt } of live.limits) {
+    const rest = backAt - Date.now();
+    if (remaining > limit * LITTLE || rest <= 0) continue;
     const left = remaining === 0 ? `No ${name}` : `${remaining} of ${limit} ${name}`;
-    const back = resetMs > 0 ? `; all are back in ${spanOf(resetMs)}` : "";
-    found.push({ tone: "quiet", text: `${left} left${back}.` });
+    const text = `${left} left; all are back in ${spanOf(rest)}.`;
+    found.push({ tone: "quiet", text, until: backAt });
   }
   return found;
 }

@@ -86,9 +86,19 @@ export class Thread {
    * @param {string} model
    */
   async again(turn, model) {
-    const content = turn.user?.content ?? [];
     const id = turn.response?.id ?? turn.live?.id;
     if (id) await this.client.deleteResponse(id);
+    return this.insteadOf(turn, turn.user?.content ?? [], model);
+  }
+
+  /**
+   * Send something in the place of what the server has none of.
+   *
+   * @param {Turn} turn
+   * @param {Json[]} content
+   * @param {string} model
+   */
+  insteadOf(turn, content, model) {
     this.turns = this.turns.filter((each) => each !== turn);
     return this.send(content, model);
   }
@@ -140,10 +150,19 @@ export class Thread {
       }
       return { conversation: this.conversation?.id };
     };
+    this.#forgetLimits();
     this.turns.push(turn);
     this.#answer(turn, { body: sent.body, key: sent.key, prepare });
     this.changed.emit({ kind: "turns" });
     return turn;
+  }
+
+  /** What was left before is news no longer. */
+  #forgetLimits() {
+    const last = this.turns.at(-1);
+    if (!last?.live?.limits.length) return;
+    last.live.limits = [];
+    this.changed.emit({ kind: "turn", turn: last });
   }
 
   /** Read on what was running when this page came. */

@@ -40,6 +40,16 @@ export function isOver(turn) {
 }
 
 /**
+ * Whether it came to nothing: what was sent was refused, or stopped on its way, and the server has
+ * none of it.
+ *
+ * @param {Turn} turn
+ */
+export function isUnsent(turn) {
+  return turn.live !== null && turn.live.ended && turn.live.id === null;
+}
+
+/**
  * Find each response's turn: by what it said, else by what it was asked. One that failed before it
  * had a place tells neither; it is about the next question that has none.
  *

@@ -9,7 +9,9 @@ import { icon } from "./icons.js";
 /** @typedef {import("../api/client.js").Json} Json */
 /**
  * @typedef {object} Attachment
- * @property {File} file
+ * @property {string} name
+ * @property {number} size
+ * @property {boolean} isPicture
  * @property {"uploading" | "reading" | "ready" | "failed"} state
  * @property {number} share of it that has gone
  * @property {Json | null} known the file as the server has it
@@ -44,7 +46,7 @@ export class Attachments {
   /** @returns {Json[]} parts of a message */
   get parts() {
     return this.all.map((each) => ({
-      type: isPicture(each) ? "input_image" : "input_file",
+      type: each.isPicture ? "input_image" : "input_file",
       file_id: each.known?.id,
     }));
   }
@@ -52,17 +54,26 @@ export class Attachments {
   /** @param {File[]} files */
   add(files) {
     for (const file of files) {
-      /** @type {Attachment} */
-      const added = {
-        file,
-        state: "uploading",
-        share: 0,
-        known: null,
-        reason: "",
-        leaving: new AbortController(),
-      };
+      const { name, size, type } = file;
+      const added = attachment({ name, size, isPicture: PICTURES.has(type) });
       this.all.push(added);
-      this.#bring(added);
+      this.#bring(added, file);
+    }
+    this.#draw();
+  }
+
+  /**
+   * Those of a message that came to nothing: the server has them.
+   *
+   * @param {Json[]} parts of that message
+   */
+  putBack(parts) {
+    for (const { type, file_id } of parts) {
+      if (!file_id) continue;
+      const back = attachment({ name: "File", size: 0, isPicture: type === "input_image" });
+      back.state = "reading";
+      this.all.push(back);
+      this.#find(back, file_id);
     }
     this.#draw();
   }
@@ -74,22 +85,44 @@ export class Attachments {
     this.#draw();
   }
 
-  /** @param {Attachment} each */
-  async #bring(each) {
+  /** @param {Attachment} each @param {File} file */
+  async #bring(each, file) {
     const { signal } = each.leaving;
     try {
       const progress = (/** @type {number} */ share) => {
         each.share = share;
         this.#draw();
       };
-      const purpose = isPicture(each) ? "vision" : "user_data";
-      each.known = await this.client.upload(each.file, { purpose, signal, progress });
+      const purpose = each.isPicture ? "vision" : "user_data";
+      each.known = await this.client.upload(file, { purpose, signal, progress });
     } catch (error) {
-      if (signal.aborted) return;
-      each.state = "failed";
-      each.reason = error instanceof ApiError ? error.message : "The connection was lost.";
-      return this.#draw();
+      return this.#fail(each, error);
     }
+    await this.#read(each);
+  }
+
+  /** @param {Attachment} each @param {string} id */
+  async #find(each, id) {
+    try {
+      const known = await this.client.file(id);
+      Object.assign(each, { known, name: known.filename, size: known.bytes });
+    } catch (error) {
+      return this.#fail(each, error);
+    }
+    await this.#read(each);
+  }
+
+  /** @param {Attachment} each @param {unknown} error */
+  #fail(each, error) {
+    if (each.leaving.signal.aborted) return;
+    each.state = "failed";
+    each.reason = error instanceof ApiError ? error.message : "The connection was lost.";
+    this.#draw();
+  }
+
+  /** See how it is read, until it is. @param {Attachment} each */
+  async #read(each) {
+    const { signal } = each.leaving;
     while (isUnread(each.known) && !signal.aborted) {
       each.state = "reading";
       this.#draw();
@@ -112,12 +145,12 @@ export class Attachments {
 
   /** Another model may see what this one doesn't. */
   look() {
-    if (this.all.some(isPicture)) this.#draw();
+    if (this.all.some((each) => each.isPicture)) this.#draw();
   }
 
   /** @param {Attachment} each @returns {string | null} */
   #refusal(each) {
-    return isPicture(each) ? this.blindness() : null;
+    return each.isPicture ? this.blindness() : null;
   }
 
   #draw() {
@@ -138,18 +171,19 @@ export class Attachments {
       h(
         "span",
         { class: "file-name" },
-        h("bdi", {}, each.file.name),
+        h("bdi", {}, each.name),
         h("small", { role: failed ? "alert" : null }, refusal ?? stateOf(each)),
         told.map((sentence) => h("small", { class: "told" }, sentence)),
       ),
-      iconButton(`Remove ${each.file.name}`, icon("close"), () => this.#remove(each)),
+      iconButton(`Remove ${each.name}`, icon("close"), () => this.#remove(each)),
     );
   }
 }
 
-/** @param {Attachment} each */
-function isPicture(each) {
-  return PICTURES.has(each.file.type);
+/** @param {Pick<Attachment, "name" | "size" | "isPicture">} file @returns {Attachment} */
+function attachment(file) {
+  const leaving = new AbortController();
+  return { ...file, state: "uploading", share: 0, known: null, reason: "", leaving };
 }
 
 /** @param {Attachment} each */
@@ -160,7 +194,7 @@ function stateOf(each) {
     case "reading":
       return `Being read, ${Math.round((each.known?.reading.progress ?? 0) * 100)} %`;
     case "ready":
-      return sizeOf(each.file.size);
+      return sizeOf(each.size);
     default:
       return each.reason;
   }

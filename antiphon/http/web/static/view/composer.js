@@ -94,16 +94,26 @@ export class Composer {
     this.area.focus();
   }
 
-  /** Something can't be sent for now: it is written down again. @param {string} text */
-  giveBack(text) {
-    if (!this.area.value) this.area.value = text;
+  /**
+   * Something can't be sent for now: it is written down again, unless something else is by now.
+   *
+   * @param {string} text
+   * @param {import("../api/client.js").Json[]} parts of the message, its files among them
+   * @returns {boolean} whether it was
+   */
+  giveBack(text, parts) {
+    if (this.area.value || this.attachments.all.length) return false;
+    this.area.value = text;
+    this.attachments.putBack(parts);
     this.#typed();
+    return true;
   }
 
   /** What was given back is sent after all. @param {string} text */
   takeBack(text) {
     if (this.area.value !== text) return;
     this.area.value = "";
+    this.attachments.clear();
     this.#keep();
     this.#update();
   }

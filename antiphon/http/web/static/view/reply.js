@@ -44,6 +44,8 @@ export class Reply {
     this.model = h("span", { class: "model" });
     this.rating = new Rating(desk.client, () => this.turn.response);
     this.timer = 0;
+    /** Of the notices that are shown: what each looks like, and what can be done about it. */
+    this.kinds = "";
     this.element = h(
       "div",
       { class: "reply" },
@@ -89,28 +91,32 @@ export class Reply {
     // While text comes, the text says enough.
     const shown =
       this.turn.live?.phase === "writing" ? notices.filter((n) => n.tone !== "quiet") : notices;
-    fill(
-      this.notices,
-      ...shown.map(({ tone, text, detail, action }) =>
-        h(
-          "p",
-          { class: `notice ${tone}` },
-          h("span", { title: detail ?? null }, text),
-          action
-            ? h(
-                "button",
-                { type: "button", class: "link", onclick: () => this.desk.act(this.turn, action) },
-                LABELS[action],
-              )
-            : null,
-        ),
-      ),
-    );
+    const kinds = shown.map(({ tone, action }) => `${tone} ${action}`).join();
+    if (kinds === this.kinds) {
+      // Only time has passed: whoever is on a button stays there.
+      shown.forEach(({ text, detail }, index) => {
+        const words = /** @type {HTMLElement} */ (this.notices.children[index].firstElementChild);
+        if (words.textContent !== text) words.textContent = text;
+        words.title = detail ?? "";
+      });
+    } else fill(this.notices, ...shown.map((notice) => this.#notice(notice)));
+    this.kinds = kinds;
     const due = Math.min(...notices.map((notice) => notice.until ?? Infinity));
     const isCounting = this.turn.live?.phase === "queued" && this.turn.live.expectedMs !== null;
     if ((Number.isFinite(due) && due > Date.now()) || isCounting) {
       this.timer = window.setTimeout(() => this.#drawNotices(), 1000);
     }
+  }
+
+  /** @param {import("../chat/notices.js").Notice} notice */
+  #notice({ tone, text, detail, action }) {
+    const onclick = () => action && this.desk.act(this.turn, action);
+    return h(
+      "p",
+      { class: `notice ${tone}` },
+      h("span", { title: detail ?? null }, text),
+      action && h("button", { type: "button", class: "link", onclick }, LABELS[action]),
+    );
   }
 
   /** @param {boolean} over */

@@ -1,5 +1,6 @@
 // A question with its answer, and what can be done with the question.
 
+import { isUnsent } from "../chat/turns.js";
 import { copyButton } from "./copying.js";
 import { fill, h, iconButton } from "./dom.js";
 import { icon } from "./icons.js";
@@ -16,6 +17,9 @@ import { Reply } from "./reply.js";
  * @property {import("./question.js").FileOf} fileOf
  * @property {() => void} drawn
  */
+
+const BRANCHES = "The new version begins a branch. This one is kept.";
+const REPLACES = "The new version takes the place of this one.";
 
 export class TurnView {
   /** @param {Turn} turn @param {Desk} desk */
@@ -83,7 +87,7 @@ export class TurnView {
         "div",
         { class: "editing" },
         area,
-        h("p", { class: "hint" }, "The new version begins a branch. This one is kept."),
+        h("p", { class: "hint" }, isUnsent(this.turn) ? REPLACES : BRANCHES),
         h("button", { type: "button", class: "button quiet", onclick: cancel }, "Cancel"),
         h("button", { type: "button", class: "button", onclick: save }, "Send"),
       ),
@@ -100,7 +104,9 @@ export class TurnView {
       { class: "actions" },
       this.versions,
       copyButton("Copy message", () => textOfQuestion(user), icon("copy")),
-      iconButton("Edit message", icon("edit"), () => this.edit(), { class: "icon-button edit" }),
+      iconButton("Edit message", icon("edit"), () => this.desk.act(this.turn, "edit"), {
+        class: "icon-button edit",
+      }),
     );
     fill(this.question, question(user, this.desk.fileOf), actions);
   }
