@@ -149,15 +149,13 @@ class RateLimited(RequestError):
     """`turn_events.RateLimit` of each limit, as it stands."""
 
     def __str__(self) -> str:
+        unit = self.unit.replace("requests", "request") if self.limit == 1 else self.unit
+        bound = f"{self.limit:.12g} {unit}"
         if self.retry_after_s is None:
             return (
-                f"Request too large: the limit is {self.limit:.12g} {self.unit}. Shorten the "
-                "prompt, or lower max_tokens."
+                f"Request too large: the limit is {bound}. Shorten the prompt, or lower max_tokens."
             )
-        return (
-            f"Rate limit reached: {self.limit:.12g} {self.unit}. Please try again in "
-            f"{_seconds(self.retry_after_s)}."
-        )
+        return f"Rate limit reached: {bound}. Please try again in {_seconds(self.retry_after_s)}."
 
 
 @dataclass(eq=False)

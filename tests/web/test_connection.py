@@ -27,6 +27,21 @@ def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):
     assert len(items(server, chat.conversation)) == 2
 
 
+def test_a_screen_reader_says_once_that_the_network_is_away(chat):
+    chat.listen()
+    chat.ask("count 150")
+    chat.until_text("10")
+    chat.page.context.set_offline(True)
+    chat.last.get_by_text("You are offline.").wait_for()
+    chat.page.context.set_offline(False)
+    chat.until_idle()
+
+    sent, away, answer = chat.heard
+    assert sent == "Sent."
+    assert away.startswith("You are offline.")
+    assert answer.startswith("Answer of 150 words")
+
+
 def test_a_page_that_is_closed_finds_its_answer_again(server, chat):
     chat.ask("count 150")
     chat.until_text("10")

@@ -142,6 +142,7 @@ def test_a_limit_is_told_with_the_time_it_returns_and_then_it_has(guarded, chat_
     chat.page.keyboard.press("Enter")
     chat.last.locator(".actions .model").wait_for()
     chat.until_idle()
+    focused = chat.page.evaluate("() => document.activeElement.ariaLabel")
 
     assert any(re.fullmatch(r"No requests left; all are back in \d+ seconds\.", e) for e in left)
     found = re.fullmatch(
@@ -155,6 +156,7 @@ def test_a_limit_is_told_with_the_time_it_returns_and_then_it_has(guarded, chat_
     assert "No requests left" not in before
     assert draft == QUESTION
     assert is_there_still
+    assert focused == "Message"
     assert chat.answer
     assert chat.field.input_value() == ""
     assert len(responses(guarded.server, chat.conversation, key)) == 3

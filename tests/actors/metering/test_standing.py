@@ -55,3 +55,13 @@ def test_a_refusal_that_no_waiting_helps_says_so():
 
     assert error.retry_after_s is None
     assert str(error).startswith("Request too large: the limit is 1000000 tokens per minute.")
+
+
+def test_a_limit_of_one_is_one_request():
+    per_minute, at_once = (
+        str(rate_limited(UsedUp(unit=unit, limit=1, wait_ms=1_000)))
+        for unit in ("requests per minute", "concurrent requests")
+    )
+
+    assert per_minute.startswith("Rate limit reached: 1 request per minute.")
+    assert at_once.startswith("Rate limit reached: 1 concurrent request.")

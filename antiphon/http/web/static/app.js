@@ -24,6 +24,9 @@ import { Toasts } from "./view/toast.js";
 /** @typedef {import("./api/client.js").Json} Json */
 /** @typedef {import("./chat/turns.js").Turn} Turn */
 
+/** Phases of an answer that are told aloud: whoever can't see would wait and not know for what. */
+const SPOKEN = new Set(["full", "lost"]);
+
 export class App {
   /**
    * @param {import("./chat/session.js").Session} session
@@ -46,7 +49,7 @@ export class App {
     });
     this.view = new ThreadView({
       client: this.client,
-      act: (turn, action) => this.#act(turn, action),
+      act: (turn, action) => this.#acted(turn, action),
       edited: (turn, text) => this.branching.edited(turn, text),
       fileOf: (id) => this.#fileOf(id),
       drawn: () => {},
@@ -168,6 +171,8 @@ export class App {
   #listen(thread) {
     /** @type {Set<Turn>} */
     const running = new Set();
+    /** @type {WeakMap<Turn, string | undefined>} */
+    const phases = new WeakMap();
     this.composer.setRunning(false);
     thread.changed.on((change) => {
       if (change.kind === "text" || thread.closed) return;
@@ -176,6 +181,11 @@ export class App {
       for (const turn of thread.turns) {
         if (!isOver(turn)) running.add(turn);
         if (isOver(turn) && running.delete(turn)) this.#ended(thread, turn);
+        const phase = turn.live?.phase;
+        if (phase && phase !== phases.get(turn) && SPOKEN.has(phase)) {
+          this.announcer.say(noticesOf(turn)[0].text);
+        }
+        phases.set(turn, phase);
       }
       if (change.kind === "turns") this.branching.show();
       if (
@@ -220,6 +230,14 @@ export class App {
       this.tabs.tell({ kind: "list" });
     }
     this.naming.show();
+  }
+
+  /** @param {Turn} turn @param {import("./chat/notices.js").Action} action */
+  async #acted(turn, action) {
+    const hasKeyboard = document.activeElement?.matches(":focus-visible");
+    await this.#act(turn, action);
+    // What they were on is gone: they go on in the message, and not at the page's beginning.
+    if (hasKeyboard && document.activeElement === document.body) this.composer.focus();
   }
 
   /** @param {Turn} turn @param {import("./chat/notices.js").Action} action */
