@@ -17,11 +17,12 @@ def test_a_conversation_is_listed_with_its_title_and_opened_again(chat):
     chat.asked("say two")
     conversation = chat.conversation
     assert conversation.startswith("conv_")
-    chat.page.locator(".list a", has_text=re.compile("^Say one$")).first.wait_for()
+    entry = chat.page.locator(f'.list a[href="/c/{conversation}"]')
+    entry.filter(has_text=re.compile("^Say one$")).wait_for()
 
     chat.press("New chat")
     assert chat.turns.count() == 0
-    chat.page.locator(f'.list a[href="/c/{conversation}"]').click()
+    entry.click()
     chat.until_text("two")
 
     assert chat.turns.count() == 2

@@ -19,6 +19,19 @@ def test_an_answer_that_runs_in_one_tab_is_followed_in_another(server, chat, cha
     assert other.answer.endswith(" 100")
 
 
+def test_what_is_shown_is_not_drawn_anew_when_another_tab_goes_on(server, chat, chat_page):
+    chat.asked("count 30")
+    other = chat_page(server, beside=chat).open(chat.conversation)
+    other.until_text("30")
+    chat.last.locator(".markdown").evaluate("each => { each.dataset.drawn = 'once'; }")
+    other.asked("say two")
+    chat.until_text("two")
+    chat.until_idle()
+
+    assert chat.turns.count() == 2
+    assert chat.turns.first.locator(".markdown").get_attribute("data-drawn") == "once"
+
+
 def test_a_stop_in_one_tab_is_seen_in_the_other(server, chat, chat_page):
     chat.ask("endless")
     chat.until_text("word3")

@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import * as outbox from "./outbox.js";
 import { Signal } from "./signal.js";
-import { isOver, newTurn, turnsOf } from "./turns.js";
+import { isOver, isSame, newTurn, turnsOf } from "./turns.js";
 import { branchMetadata, rootOf } from "./versions.js";
 
 /** @typedef {import("../api/client.js").Client} Client */
@@ -45,11 +45,18 @@ export class Thread {
         this.client.responses(id, { limit: PAGE }),
       ]);
       this.isWhole = !items.has_more;
-      this.turns = turnsOf(items.data.reverse(), responses.data.reverse());
+      const shown = this.turns;
+      this.turns = turnsOf(items.data.reverse(), responses.data.reverse()).map((turn) => {
+        // What is shown already isn't drawn anew, which would be seen.
+        const known = shown.find((each) => isSame(each, turn));
+        return known ? Object.assign(known, { user: turn.user, response: turn.response }) : turn;
+      });
       this.#attach();
     }
     for (const sent of outbox.pending(id ?? NEW)) this.#resend(sent);
     this.changed.emit({ kind: "turns" });
+    // It may have been rated elsewhere.
+    for (const turn of this.turns.filter(isOver)) this.changed.emit({ kind: "turn", turn });
     if (!this.isWhole) this.#loadRest();
   }
 

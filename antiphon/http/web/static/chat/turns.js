@@ -50,6 +50,23 @@ export function isUnsent(turn) {
 }
 
 /**
+ * Whether a turn that is shown is what the server says now, but for how it was rated.
+ *
+ * @param {Turn} shown
+ * @param {Turn} now
+ */
+export function isSame(shown, now) {
+  const ids = (/** @type {Turn} */ turn) => turn.items.map((item) => item.id).join();
+  return (
+    isOver(shown) &&
+    (shown.user?.id ?? now.user?.id) === now.user?.id &&
+    shown.response?.id === now.response?.id &&
+    shown.response?.status === now.response?.status &&
+    ids(shown) === ids(now)
+  );
+}
+
+/**
  * Find each response's turn: by what it said, else by what it was asked. One that failed before it
  * had a place tells neither; it is about the next question that has none.
  *
