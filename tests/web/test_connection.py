@@ -14,13 +14,17 @@ from antiphon.testing.page_server import page_settings, scripted_replica
 from antiphon.testing.process import ServerProcess, running_server
 
 
-def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):
+def asked_over_an_outage(chat) -> None:
     chat.ask("count 150")
     chat.until_text("10")
     chat.page.context.set_offline(True)
     chat.last.get_by_text("You are offline.").wait_for()
     chat.page.context.set_offline(False)
     chat.until_idle()
+
+
+def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):
+    asked_over_an_outage(chat)
 
     assert chat.answer == " ".join(str(number + 1) for number in range(150))
     assert len(responses(server, chat.conversation)) == 1
@@ -29,12 +33,7 @@ def test_an_answer_goes_on_where_it_was_when_the_network_is_back(server, chat):
 
 def test_a_screen_reader_says_once_that_the_network_is_away(chat):
     chat.listen()
-    chat.ask("count 150")
-    chat.until_text("10")
-    chat.page.context.set_offline(True)
-    chat.last.get_by_text("You are offline.").wait_for()
-    chat.page.context.set_offline(False)
-    chat.until_idle()
+    asked_over_an_outage(chat)
 
     sent, away, answer = chat.heard
     assert sent == "Sent."
