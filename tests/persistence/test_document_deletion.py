@@ -84,6 +84,17 @@ async def gone(store: SqlStore, url: str, mark: str, kept: str) -> None:
     assert (await check_database(store.database)).problems == ()
 
 
+async def gone_with_its_name(
+    store: SqlStore, writer: Writer, vectors: VectorStoreId, url: str, mark: str, kept: str
+) -> None:
+    """Of a file that was in a vector store, which has the mark in its own name, too."""
+    found = await store.vector_store(writer.user, vectors)
+    assert found is not None
+    await store.update_vector_store(replace(found, name="", metadata={}))
+    await store.database.tidy()
+    await gone(store, url, mark, kept)
+
+
 @pytest.mark.parametrize("way", ["file", "user", "vector store", "expiry"])
 async def test_no_word_of_what_was_deleted_is_left(
     store: SqlStore, writer: Writer, url: str, way: str
@@ -256,11 +267,7 @@ async def test_a_large_file_is_gone_at_once_and_its_chunks_go_some_at_a_time(
     assert receipt.rows["documents"] == receipt.rows["document_texts"] == 1
     assert left == [80, 80, 68, 56, 44, 40, 40]
     assert problems == set()
-    found = await store.vector_store(writer.user, vectors)
-    assert found is not None
-    await store.update_vector_store(replace(found, name="", metadata={}))
-    await store.database.tidy()
-    await gone(store, url, mark, kept)
+    await gone_with_its_name(store, writer, vectors, url, mark, kept)
 
 
 async def test_many_small_documents_are_not_removed_in_one_long_transaction(
@@ -331,11 +338,7 @@ async def test_who_deletes_a_huge_file_does_not_wait_for_the_last_of_it(
     monkeypatch.undo()
     assert not (await store.expire(1)).is_unfinished
     assert await chunks_left(store) == 40
-    found = await store.vector_store(writer.user, vectors)
-    assert found is not None
-    await store.update_vector_store(replace(found, name="", metadata={}))
-    await store.database.tidy()
-    await gone(store, url, mark, kept)
+    await gone_with_its_name(store, writer, vectors, url, mark, kept)
 
 
 async def test_a_deletion_is_told_though_letting_go_of_it_takes_longer_than_there_is_time(

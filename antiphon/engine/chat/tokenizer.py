@@ -6,7 +6,7 @@ has it (transformers does the same). Encoding holds no GIL, so a long prompt may
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
 
@@ -65,11 +65,11 @@ class ModelTokenizer:
         if not self._added.spelled_in(messages, tools):
             rendered = self._template.render(messages, tools)
             if self._by_pieces:
-                return self._joined(list(self._added.pieces(rendered)))
+                return self._joined(self._added.pieces(rendered))
             return encoded(self._vocabulary, [rendered])[0]
         marked, mark = self._added.mark(messages, tools)
         rendered = self._template.render(marked.messages, marked.tools)
-        return self._joined(list(self._added.pieces(rendered, mark)))
+        return self._joined(self._added.pieces(rendered, mark))
 
     def count_text(self, text: str) -> int:
         """Tokens of plain text."""
@@ -79,7 +79,8 @@ class ModelTokenizer:
         """The prompt as text, for people. Raises InvalidRequest."""
         return self._template.render(messages, tools)
 
-    def _joined(self, pieces: list[int | str]) -> list[int]:
+    def _joined(self, found: Iterable[int | str]) -> list[int]:
+        pieces = list(found)
         texts = iter(self._encoder.encode([each for each in pieces if isinstance(each, str)]))
         ids: list[int] = []
         for piece in pieces:
@@ -94,9 +95,7 @@ class ModelTokenizer:
         of a prompt begin with a space."""
         texts = self._added.texts
         sample = "".join(map(str.__add__, texts, cycle(_SAMPLE)))
-        return (
-            self._joined(list(self._added.pieces(sample))) == encoded(self._vocabulary, [sample])[0]
-        )
+        return self._joined(self._added.pieces(sample)) == encoded(self._vocabulary, [sample])[0]
 
 
 def load_chat_tokenizer(folder: Path) -> ModelTokenizer:

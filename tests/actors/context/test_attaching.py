@@ -14,7 +14,7 @@ from antiphon.context_settings import ContextSettings
 from antiphon.events import Message, Sampling, Turn
 from antiphon.ids import FileId, ItemId, ModelName, RequestId, UserId
 from antiphon.ports import ModelCard
-from antiphon.retrieval import Gathered
+from antiphon.retrieval import FilesAsked, Gathered
 from antiphon.views import Piece, PieceKind
 
 FOUND = Message(role="user", content="from a file")
@@ -23,6 +23,10 @@ CARD = ModelCard(name=ModelName("m"), created=1, owned_by="x", window=8000)
 
 def said(*pairs: tuple[Any, str]) -> tuple[Message, ...]:
     return tuple(Message(role=role, content=content) for role, content in pairs)
+
+
+def asked_by(turn: Turn, files: dict[FileId, str]) -> FilesAsked | None:
+    return asked_of(turn, user=UserId("u"), files=files, search=None, cards=[CARD], may_cite=True)
 
 
 def test_what_is_found_stands_right_before_the_last_message_of_the_user():
@@ -122,21 +126,12 @@ def test_a_turn_asks_with_what_its_user_said_last():
         )
     )
 
-    asked = asked_of(
-        turn,
-        user=UserId("u"),
-        files={FileId("f"): "a.pdf"},
-        search=None,
-        cards=[CARD],
-        may_cite=True,
-    )
+    asked = asked_by(turn, {FileId("f"): "a.pdf"})
 
     assert asked is not None
     assert (asked.question, asked.room) == ("What now?", 2000)
     assert asked.before == ("before", "at first"), "what was said, the latest first"
-    assert (
-        asked_of(turn, user=UserId("u"), files={}, search=None, cards=[CARD], may_cite=True) is None
-    )
+    assert asked_by(turn, {}) is None
 
 
 def test_of_a_long_conversation_only_what_may_be_searched_for_is_looked_at(
@@ -152,14 +147,7 @@ def test_of_a_long_conversation_only_what_may_be_searched_for_is_looked_at(
     monkeypatch.setattr(attaching, "_ATTACHED", Watched())
     turn = a_turn(*said(*(("user", f"message {number}") for number in range(300))))
 
-    asked = asked_of(
-        turn,
-        user=UserId("u"),
-        files={FileId("f"): "a.pdf"},
-        search=None,
-        cards=[CARD],
-        may_cite=True,
-    )
+    asked = asked_by(turn, {FileId("f"): "a.pdf"})
 
     assert asked is not None
     assert asked.before == ("message 298", "message 297")
